@@ -1,0 +1,119 @@
+"""Everything that leaves the network for one form, in words (R0.5, R8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.form import FormSpec, VerifyVia
+from pytest_captcha_qa.scope import TokenSource
+
+# What a provider is told beside type and page URL (R0.5), per type; as the page shows it unless configured.
+TOLD: dict[CaptchaType, tuple[str, ...]] = {
+    CaptchaType.RECAPTCHA_V2: ("sitekey",),
+    CaptchaType.RECAPTCHA_V2_INVISIBLE: ("sitekey",),
+    CaptchaType.RECAPTCHA_V3: ("sitekey", "action", "min_score"),
+    CaptchaType.RECAPTCHA_ENTERPRISE: ("sitekey", "action", "min_score"),
+    CaptchaType.TURNSTILE: ("sitekey", "action", "cdata"),
+    CaptchaType.HCAPTCHA: ("sitekey",),
+    CaptchaType.GEETEST_V3: ("gt", "challenge"),
+    CaptchaType.GEETEST_V4: ("captcha_id",),
+    CaptchaType.FRIENDLY_V2: ("sitekey",),
+    CaptchaType.ALTCHA: ("the ALTCHA challenge",),
+    CaptchaType.IMAGE: ("the bytes of the image",),
+}
+
+_TOLD_BY: dict[TokenSource, str | None] = {
+    TokenSource.LIVE: None,
+    TokenSource.TESTKEYS: "nothing: the vendor's official test keys need no solving",
+    TokenSource.SANDBOX: None,
+    TokenSource.STANDIN: None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """What is sent for one form, in words: to the provider, to the site, and to whoever verifies."""
+
+    form: str
+    page: str
+    solver: str
+    provider: tuple[str, ...]
+    site: tuple[str, ...]
+    verify: str
+
+
+def disclosure(environment: EnvironmentConfig, form: FormSpec) -> Disclosure:
+    """Return what is sent for one form of an environment; nothing is sent to find out."""
+    return Disclosure(
+        form=form.slug,
+        page=_page(environment, form),
+        solver=environment.account.provider,
+        provider=tuple(_to_provider(environment, form)),
+        site=tuple(_to_site(environment, form)),
+        verify=_to_verifier(environment, form),
+    )
+
+
+def _page(environment: EnvironmentConfig, form: FormSpec) -> str:
+    try:
+        return environment.page_of(form.slug).without_query
+    except ConfigError:
+        return f"{form.path.partition('?')[0]} (its origin is not known yet)"
+
+
+def _to_provider(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
+    account = environment.account
+    nothing = _TOLD_BY[account.source]
+    if nothing is not None:
+        yield nothing
+        return
+    yield f"type {form.type}"
+    for name in TOLD[form.type]:
+        configured = getattr(form, name, None)
+        if name == "sitekey" and configured:
+            yield f"sitekey as the page shows it (expected: {configured})"
+        elif name == "min_score":
+            yield from () if configured is None else (f"min_score {configured:g}",)
+        else:
+            yield f"{name} {configured}" if configured else f"{name} as the page shows it"
+    yield "the page's URL without its query"
+    if account.key is not None:
+        yield f"the account's key ({account.key.named})"
+    if account.solver_proxy is not None:
+        yield f"the URL of the solver's proxy ({account.solver_proxy.named})"
+
+
+def _to_site(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
+    rules = environment.rules()
+    if any(rules.needs_proof(pattern.origin) for pattern in environment.origins):
+        yield "GET of the ownership proof"
+    yield f"GET {form.path.partition('?')[0]}"
+    if form.verify.via.submits_form:
+        fields = f"fields {', '.join(form.fields)}; " if form.fields else ""
+        yield f"the form is posted: {fields}its hidden fields; the token"
+    yield "every request carries the run's id and our User-Agent"
+    http = environment.http
+    for what, reference in (
+        ("basic auth", http.basic_auth_ref),
+        ("headers", http.headers_ref),
+        ("cookies", http.cookie_ref),
+    ):
+        if reference is not None:
+            yield f"{what} from {reference.named}"
+
+
+def _to_verifier(environment: EnvironmentConfig, form: FormSpec) -> str:
+    references = environment.verify[form.slug]
+    secret = references.secret.named if references.secret else ""
+    vendor = f"the stand-in named by {references.url.named}" if references.url else "the vendor's siteverify"
+    url = (form.verify.url or "").partition("?")[0]
+    return {
+        VerifyVia.FORM: "nobody else is asked; the form's own answer counts",
+        VerifyVia.LOOKUP: f"GET {url}, after the form was posted",
+        VerifyVia.ENDPOINT: f"the token goes to {url}; the form is not posted",
+        VerifyVia.SITEVERIFY: f"token and site secret ({secret}) go to {vendor}; the form is not posted",
+    }[form.verify.via]

@@ -1,0 +1,57 @@
+"""One environment in words: each value with its source, what a run needs, what prevents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_captcha_qa.config.disclosure import Disclosure, disclosure
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.config.rows import Row, environment_rows
+from pytest_captcha_qa.config.settings import Settings
+from pytest_captcha_qa.model.form import EnvKind
+from pytest_captcha_qa.scope import TokenSource
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One environment. `needs` is what a run asks for beyond the file, `problems` what prevents one."""
+
+    name: str
+    rows: tuple[Row, ...]
+    leaves: tuple[Disclosure, ...]
+    needs: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def explain(settings: Settings, name: str, *, form: str | None = None) -> Explained:
+    """Return an environment in words, narrowed to one form if asked; nothing is sent.
+
+    Raises:
+        UnknownName: there is no such environment, account or form.
+    """
+    environment = settings.environment(name)
+    slugs = [form] if form is not None else list(environment.forms)
+    forms = [environment.form(slug) for slug in slugs]
+    return Explained(
+        name=name,
+        rows=tuple(environment_rows(settings, environment, slugs)),
+        leaves=tuple(disclosure(environment, spec) for spec in forms),
+        needs=tuple(_needs(environment)),
+        problems=tuple(environment.missing(slugs)),
+    )
+
+
+def _needs(environment: EnvironmentConfig) -> Iterator[str]:
+    rules = environment.rules()
+    for pattern in environment.origins:
+        if rules.needs_proof(pattern.origin):
+            yield f"{pattern} serves the ownership proof (made by `captcha-qa authorise {environment.name}`)"
+    if environment.kind is EnvKind.PRODUCTION:
+        for pattern in environment.origins:
+            yield f"--captcha-allow-production {pattern.origin.host} on the command line"
+        yield "a budget (--captcha-budget N)"
+        if environment.account.source is not TokenSource.LIVE:
+            yield f"a live account: tokens of {environment.account.provider} are never sent to production"
+    if environment.release is None and environment.release_ref is not None:
+        yield f"{environment.release_ref.named}, or the release stays unknown and is not compared"

@@ -1,0 +1,202 @@
+"""One environment, merged and ready for use: what wiring builds an engine from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pytest_captcha_qa.config.access import HttpConfig
+from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, Need
+from pytest_captcha_qa.config.environments import OnStoreLoss, lies_in, single_origin
+from pytest_captcha_qa.config.variables import Reference
+from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
+from pytest_captcha_qa.model.form import EnvKind, FormSpec
+from pytest_captcha_qa.model.url import Url, UrlRefused
+from pytest_captcha_qa.scope import OriginPattern, ScopeRules
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFrom:
+    """Where the site says which release it is: a path, and a dotted JSON key or a header of its answer."""
+
+    path: str
+    json: str | None
+    header: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReferences:
+    """What verification by siteverify reads from outside the file."""
+
+    secret: Reference | None = None
+    url: Reference | None = None
+
+    def stand_in(self) -> Url | None:
+        """Return the address of what plays the vendor, None if it is the vendor.
+
+        Raises:
+            MissingSecret: the variable or file that should hold it is empty.
+            ConfigError: what stands there is no address.
+        """
+        return _address(self.url) if self.url is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentConfig:
+    """One environment with its forms and its account.
+
+    `given_release`: what command line or variable said; `base`: None if a sandbox will be started for it.
+    """
+
+    name: str
+    kind: EnvKind
+    origins: tuple[OriginPattern, ...]
+    base: Reference | Url | None
+    account: AccountConfig
+    forms: Mapping[str, FormSpec]
+    verify: Mapping[str, VerifyReferences]
+    store: Reference | None
+    given_release: str | None
+    release_ref: Reference | None
+    release_from: ReleaseFrom | None
+    retry_interval: float
+    on_store_loss: OnStoreLoss
+    http: HttpConfig
+    identity_domain: str | None
+
+    @property
+    def base_url(self) -> Url:
+        """The site's address; it lies in the origins.
+
+        Raises:
+            MissingSecret: the variable or file that should hold it is empty.
+            ConfigError: it is no address, lies elsewhere, or is not known before the sandbox runs.
+        """
+        if isinstance(self.base, Reference):
+            return self._checked(self.base)
+        if self.base is not None:
+            return self.base
+        origin = single_origin(self.origins)
+        if origin is None:
+            raise ConfigError(f"the address of environment {self.name!r} is known once its sandbox runs")
+        return Url(origin, "/", "")
+
+    @property
+    def release(self) -> str | None:
+        """The release under test as far as it is known without asking the site."""
+        if self.given_release is not None or self.release_ref is None:
+            return self.given_release
+        try:
+            return self.release_ref.text()
+        except MissingSecret:
+            return None
+
+    def form(self, slug: str) -> FormSpec:
+        """Return one form.
+
+        Raises:
+            UnknownName: the environment has no such form.
+        """
+        if slug not in self.forms:
+            raise UnknownName.among("form", slug, self.forms, where=f"environment {self.name!r}")
+        return self.forms[slug]
+
+    def page_of(self, slug: str) -> Url:
+        """Return the address of a form's page: its path below the base URL."""
+        base = self.base_url
+        return Url.parse(f"{base.origin}{base.path.rstrip('/')}{self.form(slug).path}")
+
+    def references(self, forms: Iterable[str] | None = None) -> Iterator[Reference]:
+        """Yield all that a run on these forms, by default all, reads from outside the file and cannot do without."""
+        named: list[object] = [self.base, self.account.key, self.account.address]
+        named += self.http.references()
+        for slug in self.forms if forms is None else forms:
+            named += (self.verify[slug].secret, self.verify[slug].url)
+        yield from (reference for reference in named if isinstance(reference, Reference))
+
+    def missing(self, forms: Iterable[str] | None = None) -> list[str]:
+        """Return in sentences all that keeps a run on these forms, by default all, from starting.
+
+        Variables and files are read and none of their values is repeated; nothing is sent.
+        """
+        slugs = list(self.forms if forms is None else forms)
+        absent: dict[str, str] = {}
+        for reference in self.references(slugs):
+            if (fault := _fault(reference.text)) is not None:
+                absent.setdefault(reference.named, fault.message)
+        faults = map(_fault, self._readers(slugs))
+        unusable = [fault.message for fault in faults if fault is not None and not isinstance(fault, MissingSecret)]
+        files = [f"env.{self.name}.http.{key}: {path} is no file" for key, path in self.http.absent_files()]
+        return list(dict.fromkeys([*self._unworkable(), *absent.values(), *unusable, *files]))
+
+    def _readers(self, slugs: Iterable[str]) -> Iterator[Callable[[], object]]:
+        """Yield what reads a value that must have a certain shape."""
+        yield lambda: self.account.url
+        if self.origins:
+            yield lambda: self.base_url
+        yield from self.http.readers()
+        for slug in slugs:
+            yield self.verify[slug].stand_in
+
+    def _unworkable(self) -> Iterator[str]:
+        """Yield what the file may say and a run cannot work with: above all what this version cannot do yet."""
+        account = self.account
+        if not PROVIDERS[account.provider].spoken:
+            known = ", ".join(name for name, traits in PROVIDERS.items() if traits.spoken)
+            yield (
+                f"accounts.{account.name}.provider: {account.provider} is not in this version yet; there are: {known}"
+            )
+        elif account.address is None and PROVIDERS[account.provider].address is not Need.NONE and self.origins:
+            yield (
+                f"accounts.{account.name}.url_env is missing: only `demo` starts a sandbox itself; "
+                "name the variable that holds the provider address of yours"
+            )
+        if account.solver_proxy is not None:
+            yield f"{account.solver_proxy.key}: a solver's proxy is not in this version yet; leave it out"
+        if self.store is not None:
+            yield f"{self.store.key}: a shared store is not in this version yet; leave it out to use the embedded one"
+
+    def rules(self, *, allow_production: Iterable[str] = (), budgeted: bool = False) -> ScopeRules:
+        """Return what scope is told about the environment; both arguments come from the command line."""
+        return ScopeRules(
+            env=self.name,
+            kind=self.kind,
+            origins=self.origins,
+            source=self.account.source,
+            allow_production=frozenset(allow_production),
+            budgeted=budgeted,
+            private_ca=self.http.ca is not None,
+        )
+
+    def served_at(self, *, site: str, provider: str, time_scale: float | None = None) -> EnvironmentConfig:
+        """Return the same environment at the addresses of a sandbox that was started for it."""
+        url = Url.parse(site)
+        scale = self.account.time_scale if time_scale is None else time_scale
+        account = replace(self.account, address=Url.parse(provider), time_scale=scale)
+        return replace(self, origins=(OriginPattern(url.origin),), base=url, account=account)
+
+    def _checked(self, reference: Reference) -> Url:
+        url = _address(reference)
+        if not lies_in(url, self.origins):
+            known = ", ".join(map(str, self.origins))
+            raise ConfigError(
+                f"{reference.key}: {reference.named} says {url.origin}, which is not among origins ({known})"
+            )
+        if url.query:
+            raise ConfigError(f"{reference.key}: {reference.named} holds an address with a query; leave it out")
+        return url
+
+
+def _address(reference: Reference) -> Url:
+    try:
+        return Url.parse(reference.text())
+    except UrlRefused as refused:
+        raise ConfigError(f"{reference.key}: {reference.named} holds no usable address: {refused}") from None
+
+
+def _fault(read: Callable[[], object]) -> ConfigError | None:
+    try:
+        read()
+    except ConfigError as error:
+        return error
+    return None

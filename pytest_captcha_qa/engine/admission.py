@@ -1,0 +1,230 @@
+"""Before each submit: the account's pause, the run's budget, the origin's caps, a slot, the spacing."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from pytest_captcha_qa.engine.ports import Clock, Limits
+from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.errors import (
+    BalanceExhausted,
+    BudgetExhausted,
+    KeyRejected,
+    ProviderUnavailable,
+    StoreUnavailable,
+)
+from pytest_captcha_qa.model.form import Challenge
+from pytest_captcha_qa.model.policy import AccountLimits
+from pytest_captcha_qa.scope import PROBATION_SOLVES, WEAK_DAILY_SOLVES, ScopeGrant, TokenSource
+
+HOUR, DAY = 3600.0, 86400.0
+_RUN = 7 * DAY
+_POLL = 0.25
+_KEEP = 5.0
+_PROBATION_PATIENCE = 150.0
+
+Pausing = BalanceExhausted | KeyRejected | ProviderUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """How long an error stops an account, in seconds, and whether for this run only."""
+
+    error: type[Pausing]
+    seconds: float
+    this_run: bool = False
+
+
+# 2captcha asks for a minute between calls without balance and lifts a ban for wrong keys after five. A service that
+# failed three times in a row is left alone for a moment, so that a run against a dead one ends in seconds; the next run
+# asks anew.
+_PAUSES = (
+    _Pause(BalanceExhausted, 60.0),
+    _Pause(KeyRejected, 300.0),
+    _Pause(ProviderUnavailable, 20.0, this_run=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cap:
+    counter: str
+    limit: int | None
+    seconds: float
+    sentence: str
+
+
+Counted = tuple[_Cap, ...]
+
+
+@dataclass
+class Admission:
+    """Decides whether and when one account may submit; shared over workers through the Limits port.
+
+    `account` names it in the store, the same for all who use its key; `name` is what the configuration calls it.
+    """
+
+    account: str
+    name: str
+    run_id: str
+    limits: Limits
+    rules: AccountLimits
+    clock: Clock
+    stop: Stop
+    random: random.Random = field(default_factory=random.Random)
+
+    @contextmanager
+    def slot(self, deadline: Deadline, meanwhile: Callable[[], None]) -> Iterator[str]:
+        """Hold one of the account's slots for the time of the block; yields its owner for `keep_slot`.
+
+        `meanwhile` is called while waiting, to keep a lease alive.
+
+        Raises:
+            BalanceExhausted, KeyRejected, ProviderUnavailable: the account is paused.
+            DeadlineExceeded, Stopped: the wait for a slot ended.
+        """
+        owner = uuid4().hex
+        keep = self._now_and_then(meanwhile)
+        self.check_pause()
+        while not self._acquire(owner):
+            self.stop.wait(deadline.cap(_POLL * self.random.uniform(0.5, 1.5)))
+            self.check_pause()
+            keep()
+        try:
+            yield owner
+        finally:
+            with suppress(StoreUnavailable):  # its lease lapses by itself; the result must not be lost over it
+                self.limits.release(self._slots, owner)
+
+    def keep_slot(self, owner: str) -> None:
+        """Renew the slot's lease; called with every poll."""
+        self._acquire(owner)
+
+    def count_submit(self, challenge: Challenge, grant: ScopeGrant) -> Counted:
+        """Count one submit against every cap that applies, before it is sent; return what to give `take_back`.
+
+        Raises:
+            BudgetExhausted: a cap is reached; the message names it.
+        """
+        caps = self._caps(challenge, grant)
+        for cap in caps:  # looked at first, so that a full cap does not use up the others
+            if cap.limit is not None and self.limits.count(cap.counter) >= cap.limit:
+                raise BudgetExhausted(cap.sentence)
+        for index, cap in enumerate(caps):
+            if not self.limits.add(cap.counter, 1, limit=cap.limit, seconds=cap.seconds):
+                self.take_back(tuple(caps[:index]))
+                raise BudgetExhausted(cap.sentence)
+        return tuple(caps)
+
+    def take_back(self, counted: Counted) -> None:
+        """Uncount a submit that certainly made no task, as when the provider had no free slot."""
+        for cap in counted:
+            self.limits.add(cap.counter, -1, limit=None, seconds=cap.seconds)
+
+    def wait_for_probation(
+        self, challenge: Challenge, grant: ScopeGrant, deadline: Deadline, meanwhile: Callable[[], None]
+    ) -> None:
+        """Wait while a new sitekey's first solves are under way elsewhere and none is verified yet (R0.5).
+
+        `meanwhile` is called while waiting, to keep a lease alive.
+        """
+        keep = self._now_and_then(meanwhile)
+        patience = deadline.part(_PROBATION_PATIENCE, what="the probation of a sitekey")
+        while self._on_probation(challenge, grant) and patience.remaining() > 0:
+            if self.limits.count(_sitekey(challenge, "probation")) < PROBATION_SOLVES:
+                return
+            self.stop.wait(min(1.0, patience.remaining()))
+            keep()
+
+    def wait_for_turn(self, deadline: Deadline) -> None:
+        """Wait until the account's spacing between submits allows the next one."""
+        if self.rules.spacing:
+            self.stop.wait(
+                deadline.cap(self.limits.next_allowed(f"{self.account}:spacing", spacing=self.rules.spacing))
+            )
+
+    def note_verified(self, challenge: Challenge) -> None:
+        """End the probation of a sitekey: one of its tokens was verified by the team's backend (R0.5)."""
+        self.limits.raise_flag(_sitekey(challenge, "verified"), "yes", seconds=365 * DAY)
+
+    def pause(self, error: Pausing) -> None:
+        """Stop the account for all workers, for as long as the error's kind needs."""
+        for pause in _PAUSES:
+            if isinstance(error, pause.error):
+                until = datetime.fromtimestamp(self.clock.utc() + pause.seconds, UTC)
+                told = f"until {until:%H:%M:%S} UTC, after {error.message}"
+                self.limits.raise_flag(self._paused(pause), told, seconds=pause.seconds)
+
+    def resume(self) -> None:
+        """Let a paused account go on: its balance is back."""
+        for pause in _PAUSES:
+            self.limits.lower_flag(self._paused(pause))
+
+    def check_pause(self) -> None:
+        """Return quietly unless the account is paused.
+
+        Raises:
+            BalanceExhausted, KeyRejected, ProviderUnavailable: what paused it.
+        """
+        for pause in _PAUSES:
+            told = self.limits.flag(self._paused(pause))
+            if told is not None:
+                raise pause.error(f"account {self.name!r} is paused {told}")
+
+    def submits(self) -> int:
+        """Return the submits of this run so far, over all workers."""
+        return self.limits.count(f"{self.account}:run:{self.run_id}")
+
+    @property
+    def _slots(self) -> str:
+        return f"{self.account}:slots"
+
+    def _paused(self, pause: _Pause) -> str:
+        return f"{self.account}:paused:{pause.error.code}" + (f":{self.run_id}" if pause.this_run else "")
+
+    def _now_and_then(self, do: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that does it when the last time is long enough ago."""
+        last = self.clock.monotonic()
+
+        def beat() -> None:
+            nonlocal last
+            if self.clock.monotonic() - last >= _KEEP:
+                do()
+                last = self.clock.monotonic()
+
+        return beat
+
+    def _acquire(self, owner: str) -> bool:
+        return self.limits.acquire(self._slots, owner, limit=self.rules.max_in_flight, lease=self.rules.slot_lease)
+
+    def _on_probation(self, challenge: Challenge, grant: ScopeGrant) -> bool:
+        return grant.source is TokenSource.LIVE and self.limits.flag(_sitekey(challenge, "verified")) is None
+
+    def _caps(self, challenge: Challenge, grant: ScopeGrant) -> list[_Cap]:
+        caps: list[_Cap] = []
+        origin, now = grant.origin, self.clock.utc()
+        if self._on_probation(challenge, grant):
+            say = (
+                f"sitekey of {challenge.page.without_query} is on probation: {PROBATION_SOLVES} tokens were solved and "
+                "none was verified by your backend yet; see why they are refused before solving more"
+            )
+            caps.append(_Cap(_sitekey(challenge, "probation"), PROBATION_SOLVES, DAY, say))
+        if grant.weak:
+            say = f"{origin} has weak evidence (plain http or a private CA): at most {WEAK_DAILY_SOLVES} solves a day"
+            caps.append(_Cap(f"weak:{origin}:{int(now // DAY)}", WEAK_DAILY_SOLVES, 2 * DAY, say))
+        if grant.max_solves_per_hour is not None:
+            say = f"the proof of {origin} allows {grant.max_solves_per_hour} solves an hour; they are used up"
+            caps.append(_Cap(f"hourly:{origin}:{int(now // HOUR)}", grant.max_solves_per_hour, 2 * HOUR, say))
+        say = f"the budget of {self.rules.run_budget} submits for this run is used up; raise it with --captcha-budget N"
+        caps.append(_Cap(f"{self.account}:run:{self.run_id}", self.rules.run_budget, _RUN, say))
+        return caps
+
+
+def _sitekey(challenge: Challenge, what: str) -> str:
+    told = f"{challenge.page.origin} {challenge.sitekey}"
+    return f"sitekey:{hashlib.sha256(told.encode()).hexdigest()[:32]}:{what}"

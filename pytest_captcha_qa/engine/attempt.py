@@ -1,0 +1,343 @@
+"""One attempt on one form, and the sequence every runner drives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from uuid import uuid4
+
+from pytest_captcha_qa.engine import events
+from pytest_captcha_qa.engine.blame import Judgement, in_words, judge_answer, judge_verdict
+from pytest_captcha_qa.engine.obtaining import Held, Order
+from pytest_captcha_qa.engine.ports import OpenedForm
+from pytest_captcha_qa.engine.recording import Ended, attempt_line, outcome_of, seconds_by_step, started_line
+from pytest_captcha_qa.engine.services import Services
+from pytest_captcha_qa.engine.solving import Tally
+from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    ScopeDenied,
+    StoreError,
+    TargetUnavailable,
+    UnknownName,
+)
+from pytest_captcha_qa.model.attempt import (
+    AttemptKey,
+    AttemptRequest,
+    Expect,
+    KeyMode,
+    Outcome,
+    Phase,
+    Result,
+    Verdict,
+    VerifyStatus,
+)
+from pytest_captcha_qa.model.captcha import facts
+from pytest_captcha_qa.model.form import Answer, Effect, VerifyVia
+from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
+from pytest_captcha_qa.model.policy import KeyTimes, total_budget
+from pytest_captcha_qa.model.record import timestamp
+from pytest_captcha_qa.model.token import Solution, Token
+
+
+def run_attempt(
+    request: AttemptRequest,
+    services: Services,
+    *,
+    identity: Identity | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Return what came of the whole sequence; it is recorded on every path.
+
+    `identity`: the person to submit, by default a new one; `fields` override the configured ones.
+
+    Raises:
+        CaptchaQAError: the tool or something it needs is broken; a bad verdict is a value, not an error.
+    """
+    with Attempt(request, services, identity=identity) as attempt:
+        attempt.start()
+        attempt.open()
+        attempt.obtain()
+        attempt.submit(fields) if attempt.form.verify.via.submits_form else attempt.verify_token()
+    return attempt.outcome
+
+
+class Attempt:
+    """One attempt in progress. Its steps may be called one by one; leaving it records it."""
+
+    def __init__(self, request: AttemptRequest, services: Services, *, identity: Identity | None = None) -> None:
+        if request.form not in services.forms:
+            raise _unknown_form(request.form, services)
+        self.id = uuid4().hex
+        self.request = request
+        self.form = services.forms[request.form]
+        self.phase = Phase.CREATED
+        self.expect = Expect.ACCEPT
+        self.identity = identity or services.identity()
+        self.tally = Tally()
+        self.token: Token | None = None
+        self._services = services
+        self._about = services.about
+        self._seconds: dict[str, float] = {}
+        self._left = request.timeout or total_budget(facts(self.form.type), services.timeouts)
+        self._page: OpenedForm | None = None
+        self._held: Held | None = None
+        self._lent = False
+        self._outcome: Outcome | None = None
+
+    # The steps, in the order of the mission.
+
+    def start(self) -> None:
+        """Write the `started` line, so that a crash from here on leaves a lost attempt, not a hole."""
+        line = started_line(self._about, self.request, self.form, id=self.id, ts=self._now())
+        self._services.records.write(line)
+        self.phase = Phase.STARTED
+
+    def open(self) -> OpenedForm:
+        """Return the form on its granted page."""
+        with self._step("page", self._services.timeouts.page) as deadline:
+            url = self._services.page_of(self.form)
+            self._services.grants.grant(url)
+            self.phase = Phase.AUTHORISED
+            self._page = self._services.driver.open(self.form, url, self._services.grants, deadline)
+            self.phase = Phase.OPENED
+        return self._page
+
+    def share_page(self, other: Attempt) -> None:
+        """Go on with the page another attempt has opened, as a second submit of the same page does."""
+        self._page, self.phase = other.page, Phase.OPENED
+
+    @property
+    def awaits_submit(self) -> bool:
+        """Whether its page is open and was not submitted yet."""
+        return self.phase in (Phase.OPENED, Phase.OBTAINED)
+
+    def renumber(self, ordinal: int) -> None:
+        """Ask for the `ordinal`-th token of the subject."""
+        self.request = replace(self.request, ordinal=ordinal)
+
+    @property
+    def page(self) -> OpenedForm:
+        """The opened page."""
+        assert self._page is not None, "open() comes first"
+        return self._page
+
+    def obtain(self) -> Token:
+        """Return the token of this attempt's key: reused, resumed or solved."""
+        challenge = self.page.challenge
+        with self._step("blocked") as deadline:
+            self._services.provider.supports(challenge)
+            order = Order(
+                key=self._key(),
+                challenge=challenge,
+                grants=self._services.grants,
+                times=self._key_times(),
+                deadline=deadline,
+                fresh=self.request.fresh,
+            )
+            self._held = self._services.obtainer.obtain(order, self.tally)
+            self.token = self._services.obtainer.token(self._held, self.tally)
+            self.phase = Phase.OBTAINED
+        return self.token
+
+    def adopt(self, other: Attempt) -> None:
+        """Submit the token another attempt of this test has obtained; what it cost is recorded here, if nowhere yet."""
+        self.token, self._held, self.phase = other.token, other._held, Phase.OBTAINED
+        if other.phase is Phase.RECORDED:
+            return
+        other._lent = True
+        self.tally, other.tally = other.tally, Tally()
+        self._seconds["blocked"] = other._seconds.pop("blocked", 0.0)
+
+    def submit(self, fields: Mapping[str, str] | None = None) -> Outcome:
+        """Return what the site made of the form with this attempt's token, which is spent first."""
+        solution = self._spend()
+        with self._given_back_if_unsent():
+            answer = self._post(solution, fields or {})
+        judgement = judge_answer(self.form, answer, Expect.ACCEPT)
+        if judgement.result is Result.OK:
+            judgement = self._looked_up(judgement)
+        return self._conclude(judgement)
+
+    def submit_expecting_refusal(self, sent: Solution | None, fields: Mapping[str, str] | None = None) -> Outcome:
+        """Return whether the site refused what is sent in the token's place; the store is not touched."""
+        self.expect = Expect.REFUSE
+        answer = self._post(sent, fields or {})
+        return self._conclude(judge_answer(self.form, answer, Expect.REFUSE, in_words(sent)))
+
+    def verify_expecting_refusal(self, sent: Solution) -> Outcome:
+        """Return whether the endpoint or the vendor refuses what is sent as a token; the store is not touched."""
+        self.expect = Expect.REFUSE
+        return self._conclude(judge_verdict(self._ask_verifier(sent), Expect.REFUSE))
+
+    def verify_token(self) -> Outcome:
+        """Return what the endpoint or the vendor says of this attempt's token; the form is not submitted."""
+        verdict = self._ask_verifier(self._spend())
+        return self._conclude(judge_verdict(verdict, Expect.ACCEPT))
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        assert self._outcome is not None, "the attempt is not over"
+        return self._outcome
+
+    # Leaving it, on whatever path.
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.record(error)
+
+    def record(self, error: BaseException | None = None) -> None:
+        """Write the `attempt` line once; `error` is what ended it, if anything did."""
+        if self.phase in (Phase.CREATED, Phase.RECORDED):
+            return
+        if self._outcome is None:  # a verdict stands, whatever happened after it
+            self._outcome = outcome_of(error, self.expect)
+        self.phase = Phase.RECORDED
+        held = None if self._lent else self._held
+        ended = Ended(self._outcome, error, held, self.tally, self._all_seconds())
+        line = attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now())
+        self._services.records.write(line)
+
+    # How the steps are done.
+
+    def _spend(self) -> Solution:
+        """Consume the token; one that has expired is made anew in what is left of the attempt's seconds."""
+        assert self.token is not None, "obtain() comes first"
+        with self._step("blocked") as deadline:
+            try:
+                return self.token.take(within=deadline.remaining())
+            except ValueError as before:
+                raise ConfigError(
+                    f"this token of form {self.form.slug!r} cannot be submitted, {before}: ask captcha_token for "
+                    "another, or see it refused with expect='refuse'"
+                ) from None
+
+    def _post(self, solution: Solution | None, fields: Mapping[str, str]) -> Answer:
+        with self._step("submit", self._services.timeouts.submit) as deadline:
+            answer = self.page.submit(solution, self._fields(fields), self._services.grants, deadline)
+            self.phase = Phase.SUBMITTED
+        return answer
+
+    @contextmanager
+    def _given_back_if_unsent(self) -> Iterator[None]:
+        """Return the spent token to the store if the error means that not a byte of it was sent."""
+        try:
+            yield
+        except (ScopeDenied, ConfigError, DeadlineExceeded):
+            self._give_back()
+            raise
+        except TargetUnavailable as error:
+            if not error.sent:
+                self._give_back()
+            raise
+
+    def _looked_up(self, accepted: Judgement) -> Judgement:
+        """Return what the backend says it recorded of an accepted submit, where the form is verified by that."""
+        self._tell_created()
+        if self.form.verify.via is not VerifyVia.LOOKUP:
+            return accepted
+        return judge_verdict(self._ask_verifier(None), Expect.ACCEPT)
+
+    def _ask_verifier(self, solution: Solution | None) -> Verdict:
+        context = self._placeholders()
+        with self._step("verify", self._services.timeouts.verify) as deadline:
+            return self._services.verifier_of(self.form).verify(
+                self.form, self.page.challenge, solution, context, self._services.grants, deadline
+            )
+
+    def _conclude(self, judgement: Judgement) -> Outcome:
+        self.phase = Phase.VERIFIED
+        self._outcome = replace(judgement.outcome(self.expect), seconds=self._all_seconds())
+        if self.expect is Expect.ACCEPT:
+            self._close_key(judgement)
+        return self._outcome
+
+    def _give_back(self) -> None:
+        if self.token is None or self._held is None or self._held.lease is None:
+            return
+        with self._told_if_not_closed():
+            self._services.obtainer.store.unspend(self._held.lease)
+            self._held.lease = None
+            self.token.unspend()
+
+    def _close_key(self, judgement: Judgement) -> None:
+        """Tell the store what came of the token, and end the probation of its sitekey."""
+        if self._held is None or self._held.lease is None:
+            return
+        lease, store, status = self._held.lease, self._services.obtainer.store, judgement.verdict.status
+        with self._told_if_not_closed():
+            store.done(lease, judgement.result)
+            store.verified(lease.key, lease.generation, status)
+        with self._told_if_not_closed():
+            if status is VerifyStatus.PASS and self._about.key_mode is KeyMode.LIVE:
+                self._services.obtainer.solver.admission.note_verified(self.page.challenge)
+
+    @contextmanager
+    def _told_if_not_closed(self) -> Iterator[None]:
+        """Make an event of what the store does not take any more: it changes nothing for the site."""
+        try:
+            yield
+        except StoreError as error:
+            data = {"slug": self.form.slug, "code": error.code}
+            self._services.emit(events.Event(events.KEY_NOT_CLOSED, data))
+
+    def _tell_created(self) -> None:
+        made = [effect for effect in self.form.effects if effect is not Effect.NONE]
+        if made:
+            data = {"slug": self.form.slug, "effects": ",".join(made), "identity": self.identity.id}
+            self._services.emit(events.Event(events.CREATED, data))
+
+    def _key(self) -> AttemptKey:
+        about, request = self._about, self.request
+        return AttemptKey(
+            project=about.project, account=about.account_id, env=about.env, origin=str(self.page.page.origin),
+            form=self.form.slug, boundary=about.boundary, subject=request.subject, ordinal=request.ordinal,
+        )  # fmt: skip
+
+    def _key_times(self) -> KeyTimes:
+        services = self._services
+        return KeyTimes.of(
+            facts(self.form.type),
+            timeouts=services.timeouts,
+            retry_interval=services.retry_interval,
+            lease=services.lease,
+        )
+
+    def _placeholders(self) -> dict[str, str]:
+        return placeholder_values(self.identity, run_id=self._about.run_id, env=self._about.env)
+
+    def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
+        values = self._placeholders()
+        configured = {name: fill(template, values) for name, template in self.form.fields.items()}
+        return configured | dict(given)
+
+    @contextmanager
+    def _step(self, name: str, seconds: float | None = None) -> Iterator[Deadline]:
+        """Give a step what is left of the attempt's seconds, at most `seconds`; only time in steps counts."""
+        assert self.phase not in (Phase.CREATED, Phase.RECORDED), "every step lies between start() and record()"
+        whole = Deadline(self._left, what=f"the attempt on form {self.form.slug!r}", now=self._services.clock.monotonic)
+        began = self._services.clock.monotonic()
+        try:
+            yield whole if seconds is None else whole.part(seconds, what=f"step {name!r} of form {self.form.slug!r}")
+        finally:
+            took = self._services.clock.monotonic() - began
+            self._seconds[name] = self._seconds.get(name, 0.0) + took
+            self._left = max(0.0, self._left - took)
+
+    def _all_seconds(self) -> dict[str, float]:
+        return seconds_by_step(self._seconds, self.tally)
+
+    def _now(self) -> str:
+        return timestamp(self._services.clock.utc())
+
+
+def _unknown_form(name: str, services: Services) -> ConfigError:
+    return UnknownName.among("form", name, services.forms, where=f"environment {services.about.env!r}")

@@ -1,0 +1,40 @@
+"""What the engine tells listeners, in the past tense; recorded as `event` lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+EventValue = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened besides the attempts: a degradation, a renewal, a window of state.md.
+
+    `data` holds names, numbers and our own sentences only; it is written to records as it is.
+    """
+
+    name: str
+    data: Mapping[str, EventValue] = field(default_factory=dict)
+
+
+Emit = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Take an event and do nothing."""
+
+
+# Names that other parts count on.
+SUBMIT_UNKNOWN = "submit_unknown"  # W1: perhaps paid, its id is unknown
+TOKEN_LOST = "token_lost"  # W2: a read-once token was read but not stored
+SUBMIT_MAYBE_POSTED = "submit_maybe_posted"  # W3: a consumer crashed after the spend
+STORE_DEGRADED = "store_degraded"  # W4
+TASK_ORPHANED = "task_orphaned"
+SOLVE_RETRIED = "solve_retried"
+TOKEN_RENEWED = "token_renewed"
+WEAK_EVIDENCE = "weak_evidence"
+RELEASE_CHANGED = "release_changed"
+KEY_NOT_CLOSED = "key_not_closed"
+CREATED = "created"  # what a success left on the site, for `cleanup`

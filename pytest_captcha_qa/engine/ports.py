@@ -1,0 +1,356 @@
+"""What the engine needs from the outside, as Protocols; adapters implement them, wiring joins them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.model.attempt import Fingerprint, Verdict
+from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
+from pytest_captcha_qa.model.policy import KeyTimes
+from pytest_captcha_qa.model.record import Line
+from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.model.url import Origin, Url
+from pytest_captcha_qa.scope import Evidence, ScopeGrant
+
+
+class Clock(Protocol):
+    """The two clocks of an attempt: monotonic seconds for durations, UTC for records."""
+
+    def monotonic(self) -> float:
+        """Return seconds on a clock that never goes back."""
+
+    def utc(self) -> float:
+        """Return seconds since the epoch."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def monotonic(self) -> float:
+        """Return `time.monotonic()`."""
+        return time.monotonic()
+
+    def utc(self) -> float:
+        """Return `time.time()`."""
+        return time.time()
+
+
+class EvidenceSource(Protocol):
+    """Fetches and authenticates the proof an origin serves (R0.2)."""
+
+    def evidence(self, origin: Origin) -> Evidence:
+        """Return the authenticated proof of this concrete origin.
+
+        Raises:
+            ScopeDenied: there is none, it is not ours, or it came late or in a wrong shape.
+            AccessNotConfigured: a login stood in its place.
+            TargetUnavailable: the site is down.
+        """
+
+
+class GrantSource(Protocol):
+    """Gives grants for URLs, asking scope with fresh evidence; the engine's side of R0.1."""
+
+    def grant(self, url: Url) -> ScopeGrant:
+        """Return a grant that covers the URL.
+
+        Raises:
+            ScopeDenied: the URL is not authorised.
+        """
+
+
+class Provider(Protocol):
+    """One solving service under one account. Errors are ProviderError, KeyRejected, BalanceExhausted."""
+
+    def polling(self, challenge: Challenge) -> PollTimes:
+        """Return when to ask for the result of this challenge; already scaled for a scaled sandbox."""
+
+    def supports(self, challenge: Challenge) -> None:
+        """Return quietly if the dialect has the type and the challenge all it needs.
+
+        Raises:
+            ConfigError: it does not; the message names the dialects that do.
+        """
+
+    def submit(self, challenge: Challenge, grant: ScopeGrant, deadline: Deadline) -> str:
+        """Send the challenge and return the task id."""
+
+    def poll(self, challenge: Challenge, task_id: str, deadline: Deadline) -> Solution | None:
+        """Return the solution (without wait and task id), or None while it is not ready."""
+
+    def balance(self, deadline: Deadline) -> float | None:
+        """Return the account's balance, None where the service has none."""
+
+    def threads(self, deadline: Deadline) -> ThreadsInfo | None:
+        """Return slots and their use, None where the service does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollTimes:
+    """Seconds before the first poll of a task, and between two."""
+
+    first: float
+    interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsInfo:
+    """Slots of an account and how many are in use."""
+
+    threads: int
+    working: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one owner to write one generation of a key; `nonce` is compared on every write."""
+
+    key: str
+    generation: int
+    nonce: str = field(repr=False)
+    owner: str
+    times: KeyTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A token is there for whoever spends it first; `age` in seconds since it was last not ready."""
+
+    key: str
+    generation: int
+    solution: Solution
+    age: float
+    expires_in: float
+    times: KeyTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The caller owns the key and solves; `tries` counts failed tries of this generation before.
+
+    `event` names the window a takeover went through (SUBMIT_UNKNOWN), `replaced` why a new generation began
+    (expired, epoch, fresh, page), None for the first.
+    """
+
+    lease: Lease
+    tries: int = 0
+    event: str | None = None
+    replaced: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The caller owns a task that was submitted before; `age` in seconds since the submit.
+
+    `not_ready_age`: seconds since it was last known not to be ready; `suspect`: the store was restarted since.
+    """
+
+    lease: Lease
+    task_id: str
+    age: float
+    not_ready_age: float
+    suspect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Somebody else is at it; ask again after so many seconds."""
+
+    retry_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The key was used up; `outcome` is what came of it, `session` the cookies kept with it, if any."""
+
+    outcome: str
+    session: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Indeterminate:
+    """A consumer spent the token and vanished (W3): the form was perhaps posted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The key belongs to another type, sitekey, page or action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The key failed with this code; `retry_after` seconds until it may be tried again, None: not at all."""
+
+    code: str
+    retry_after: float | None = None
+
+
+Claim = Ready | Granted | Resume | Busy | Done | Indeterminate | Conflict | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """The token is this consumer's alone; the lease is for `done` and `unspend`."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyMine:
+    """The same consumer won it before and its reply was lost."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Another consumer was first, or the generation is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The token outlived its time before it was used."""
+
+
+Spend = Won | AlreadyMine | Lost | Expired
+
+
+class StateStore(Protocol):
+    """The state of keys, shared by all workers (state.md). All times are the store's clock.
+
+    Every method may raise StoreUnavailable. Writes under a lease raise OwnerLost when the generation or the nonce is
+    not the stored one; repeating a write that succeeded succeeds again.
+    """
+
+    def claim(self, key: str, fingerprint: Fingerprint, owner: str, *, times: KeyTimes, fresh: bool = False) -> Claim:
+        """Ask what to do about a key; one atomic transition."""
+
+    def intend(self, lease: Lease) -> None:
+        """Say that a submit is about to be sent."""
+
+    def submitted(self, lease: Lease, task_id: str) -> None:
+        """Store the provider's task id, before any waiting starts."""
+
+    def renew(self, lease: Lease, *, last_not_ready: float | None = None) -> None:
+        """Extend the lease; `last_not_ready`: seconds since a poll said "not ready"."""
+
+    def solved(self, lease: Lease, solution: Solution, *, age_bound: float) -> Ready:
+        """Store the token; `age_bound`: seconds since the last "not ready", else since the submit."""
+
+    def spend(self, ready: Ready, consumer: str) -> Spend:
+        """Consume the token of this generation; exactly one consumer wins."""
+
+    def unspend(self, lease: Lease) -> None:
+        """Give a spent token back; only if not a byte of it was sent."""
+
+    def done(self, lease: Lease, outcome: str, *, session: str | None = None) -> None:
+        """Close the key with what came of it."""
+
+    def failed(self, lease: Lease, code: str, *, not_before: float | None = None) -> None:
+        """Close the try; `not_before`: seconds until a retry may start, None: never."""
+
+    def verified(self, key: str, generation: int, verdict: str) -> None:
+        """Keep the backend's verdict beside the key."""
+
+    def close(self) -> None:
+        """Give back connections and files."""
+
+
+class Limits(Protocol):
+    """Counters and leases of one account, shared by all its workers. Names are chosen by the engine."""
+
+    def acquire(self, slots: str, owner: str, *, limit: int, lease: float) -> bool:
+        """Take one of `limit` slots for `lease` seconds; the same owner again renews its own."""
+
+    def release(self, slots: str, owner: str) -> None:
+        """Give the slot back; nothing happens if it lapsed."""
+
+    def add(self, counter: str, amount: int, *, limit: int | None, seconds: float) -> bool:
+        """Add to a counter that lives `seconds` from its first use, unless it would pass `limit`."""
+
+    def count(self, counter: str) -> int:
+        """Return the counter, 0 if it is not there."""
+
+    def next_allowed(self, name: str, *, spacing: float) -> float:
+        """Reserve the next moment, `spacing` seconds after the previous one; return the seconds until it."""
+
+    def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
+        """Set a flag (pause, breaker) for so many seconds."""
+
+    def flag(self, name: str) -> str | None:
+        """Return the flag's value while it is up."""
+
+    def lower_flag(self, name: str) -> None:
+        """Take a flag down."""
+
+    def sample(self, name: str, value: float, *, keep: int = 50) -> None:
+        """Add to the last `keep` samples."""
+
+    def samples(self, name: str) -> list[float]:
+        """Return the samples, oldest first."""
+
+
+class OpenedForm(Protocol):
+    """The form that holds the widget, as the page showed it."""
+
+    @property
+    def challenge(self) -> Challenge:
+        """What the provider may be told."""
+
+    @property
+    def page(self) -> Url:
+        """Where the page finally was."""
+
+    def submit(
+        self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline
+    ) -> Answer:
+        """Post the form with the solution's fields (None: with the token fields left out).
+
+        Raises:
+            ScopeDenied, ConfigError, DeadlineExceeded: not a byte was sent.
+            TargetUnavailable: no answer came; `sent` tells whether a byte can have left.
+            PageError: the form was sent and its answer leads where it must not.
+        """
+
+
+class FormDriver(Protocol):
+    """Opens pages and finds the protected form on them."""
+
+    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline) -> OpenedForm:
+        """Return the opened form.
+
+        Raises:
+            PageError: the page is broken, in words that name it and what was found.
+            ConfigError: several widgets and none chosen.
+            TargetUnavailable: the site cannot be reached.
+        """
+
+
+class Verifier(Protocol):
+    """Asks the team's own backend, or the vendor with the team's secret, about a token."""
+
+    def verify(
+        self,
+        form: FormSpec,
+        challenge: Challenge,
+        solution: Solution | None,
+        context: Mapping[str, str],
+        grants: GrantSource,
+        deadline: Deadline,
+    ) -> Verdict:
+        """Return the verdict; `solution` is None for `lookup`, which reads what was recorded.
+
+        Raises:
+            VerifierError: no documented answer came.
+        """
+
+
+class RecordSink(Protocol):
+    """Where lines of records go; a line that cannot be written raises RecordError."""
+
+    def write(self, line: Line) -> None:
+        """Append one line."""

@@ -1,0 +1,39 @@
+"""Everything an attempt needs from the outside, as one value that wiring makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pytest_captcha_qa.engine import events
+from pytest_captcha_qa.engine.obtaining import Obtainer
+from pytest_captcha_qa.engine.ports import Clock, FormDriver, GrantSource, Provider, RecordSink, Verifier
+from pytest_captcha_qa.engine.recording import About
+from pytest_captcha_qa.model.form import FormSpec
+from pytest_captcha_qa.model.identity import Identity
+from pytest_captcha_qa.model.policy import Timeouts
+from pytest_captcha_qa.model.url import Url
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything an attempt needs from the outside, joined by wiring.
+
+    `retry_interval`, `lease`: seconds until a crashed attempt is repeated, and until its key is free for that.
+    """
+
+    about: About
+    page_of: Callable[[FormSpec], Url]
+    forms: Mapping[str, FormSpec]
+    grants: GrantSource
+    driver: FormDriver
+    provider: Provider
+    obtainer: Obtainer
+    verifier_of: Callable[[FormSpec], Verifier]
+    records: RecordSink
+    clock: Clock
+    emit: events.Emit
+    identity: Callable[[], Identity]
+    retry_interval: float = 30.0
+    lease: float = 30.0
+    timeouts: Timeouts = field(default_factory=Timeouts)

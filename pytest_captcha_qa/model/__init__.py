@@ -1,0 +1,1 @@
+"""Frozen values the whole package talks in; standard library only."""

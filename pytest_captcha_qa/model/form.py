@@ -1,0 +1,203 @@
+"""What a team says about one of its forms, and what the opened page says about its challenge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.url import Url
+
+JsonScalar = str | int | float | bool | None
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class EnvKind(StrEnum):
+    """How much care an environment needs."""
+
+    DEMO = "demo"
+    QA = "qa"
+    STAGING = "staging"
+    PRODUCTION = "production"
+
+
+class Effect(StrEnum):
+    """What a successful submit causes on the site."""
+
+    NONE = "none"
+    ACCOUNT = "account"
+    MAIL = "mail"
+    SMS = "sms"
+    LOCKOUT = "lockout"
+    PAYMENT = "payment"
+
+
+class VerifyVia(StrEnum):
+    """Who consumes the token and thereby says whether it was valid (architecture, decision 4)."""
+
+    FORM = "form"
+    LOOKUP = "lookup"
+    ENDPOINT = "endpoint"
+    SITEVERIFY = "siteverify"
+
+    @property
+    def submits_form(self) -> bool:
+        """Whether the form itself is posted; otherwise the verifier consumes the token."""
+        return self in (VerifyVia.FORM, VerifyVia.LOOKUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the site answered: `location` is the redirect target or None, `text` the decoded body."""
+
+    status: int
+    url: Url
+    location: Url | None = None
+    content_type: str = ""
+    text: str = field(default="", repr=False)
+
+    def json_value(self, dotted: str) -> tuple[bool, object]:
+        """Return (found, value) at a dotted path of the JSON body; numbers index lists."""
+        try:
+            value: object = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return False, None
+        for step in dotted.split("."):
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                return False, None
+        return True, value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition on an answer; every part that is given must hold.
+
+    `location` is a shell pattern over path and query of a redirect target on the same origin, or over the whole URL if
+    it starts with http. `json` maps dotted paths to expected values.
+    """
+
+    status: tuple[int, ...] = ()
+    location: str | None = None
+    text: str | None = None
+    absent: str | None = None
+    json: Mapping[str, JsonScalar] = field(default_factory=dict)
+    all: tuple[Rule, ...] = ()
+
+    def matches(self, answer: Answer) -> bool:
+        """Return whether the answer meets every part of the rule."""
+        return not self.unmet(answer)
+
+    def unmet(self, answer: Answer) -> list[str]:
+        """Return what the answer lacks, in words; empty if the rule is met."""
+        lacking: list[str] = []
+        if self.status and answer.status not in self.status:
+            lacking.append(f"the status {' or '.join(map(str, self.status))} (was {answer.status})")
+        if self.location is not None and not self._location_matches(answer):
+            went = f"to {answer.location.without_query}" if answer.location else "nowhere"
+            lacking.append(f"a redirect to {self.location} (it went {went})")
+        if self.text is not None and self.text not in answer.text:
+            lacking.append(f"the text {self.text!r}")
+        if self.absent is not None and self.absent in answer.text:
+            lacking.append(f"absence of the text {self.absent!r}")
+        for path, expected in self.json.items():
+            found, value = answer.json_value(path)
+            if not found or value != expected or isinstance(value, bool) != isinstance(expected, bool):
+                lacking.append(f"JSON {path} = {json.dumps(expected)}")
+        for rule in self.all:
+            lacking.extend(rule.unmet(answer))
+        return lacking
+
+    def _location_matches(self, answer: Answer) -> bool:
+        assert self.location is not None
+        if answer.location is None:
+            return False
+        if self.location.startswith(("http://", "https://")):
+            return fnmatchcase(str(answer.location), self.location)
+        # A path is one of the site itself: the same path elsewhere is not where a success leads.
+        own = answer.location.origin == answer.url.origin
+        return own and fnmatchcase(answer.location.target, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySpec:
+    """How the token's verdict is read.
+
+    `url` (lookup, endpoint) must lie on a granted origin; `secret_env` names the variable of the vendor secret for
+    siteverify, `url_env` the one with a stand-in's address. `success` and `refused` judge the answer of lookup and
+    endpoint; by default JSON `success` must be true.
+    """
+
+    via: VerifyVia = VerifyVia.FORM
+    url: str | None = None
+    secret_env: str | None = None
+    secret_file: str | None = None
+    url_env: str | None = None
+    success: Rule = Rule(json=MappingProxyType({"success": True}))
+    refused: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WidgetSpec:
+    """Which of several widgets on the page is meant: a CSS selector."""
+
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class FormSpec:
+    """One protected form as the configuration describes it."""
+
+    slug: str
+    path: str
+    type: CaptchaType
+    success: Rule
+    fields: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    refused: Rule | None = None
+    verify: VerifySpec = VerifySpec()
+    widget: WidgetSpec | None = None
+    sitekey: str | None = None
+    action: str | None = None
+    min_score: float | None = None
+    cdata: str | None = None
+    effects: tuple[Effect, ...] = ()
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+
+    def accepts(self, answer: Answer) -> bool:
+        """Return whether the site took the submit for a success."""
+        return self.success.matches(answer)
+
+    def refuses(self, answer: Answer) -> bool:
+        """Return whether the answer is a CAPTCHA refusal.
+
+        Without a `refused` rule every answer below 500 that is no success counts as one.
+        """
+        if self.accepts(answer):
+            return False
+        if self.refused is not None:
+            return self.refused.matches(answer)
+        return answer.status < 500
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What a granted page shows and the type needs; all that a provider is ever told (R0.5).
+
+    `data` holds page-specific values such as GeeTest's `gt` and `challenge`; `min_score` comes from configuration.
+    """
+
+    type: CaptchaType
+    sitekey: str
+    page: Url
+    action: str | None = None
+    cdata: str | None = None
+    min_score: float | None = None
+    data: Mapping[str, str] = field(default_factory=lambda: _NOTHING)

@@ -1,0 +1,127 @@
+"""Deadlines, limits, retries and error reactions as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_captcha_qa.model.captcha import CaptchaFacts
+
+
+class Reaction(StrEnum):
+    """What the engine does about a provider's error (R3.3)."""
+
+    POLL_ON = "poll_on"  # not an error: ask again
+    RETRY = "retry"  # the same request again after a delay
+    REQUEUE = "requeue"  # a new submit later, fewer in flight
+    CHECK_BALANCE = "check_balance"  # busy or out of money: threadsinfo tells
+    DROP = "drop"  # the task is lost
+    ONCE_MORE = "once_more"  # a new task, once
+    FAIL = "fail"  # our request is wrong, never repeat it
+    STOP = "stop"  # halt the account and say so
+    OUT_OF_MONEY = "out_of_money"  # halt until the balance is back
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`tries` in all; the pause in seconds starts at `first`, doubles, and never exceeds `ceiling`."""
+
+    tries: int = 3
+    first: float = 2.0
+    ceiling: float = 30.0
+
+    def pause(self, failures: int) -> float:
+        """Return the seconds to wait after this many failures in a row."""
+        doublings = min(max(0, failures - 1), 64)  # far more would overflow a float
+        return float(min(self.ceiling, self.first * 2**doublings))
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds given to each stage of an attempt; every call is also held to what is left of the whole.
+
+    `provider_call`: services answer a submit or a poll in well under a second; three calls that get no answer, with
+    their pauses, must still end within half a minute.
+    """
+
+    page: float = 30.0
+    submit: float = 30.0
+    verify: float = 30.0
+    provider_call: float = 8.0
+    proof: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimits:
+    """What one provider account allows; shared by all its workers.
+
+    `spacing`: seconds between two submits; `run_budget`: most submits of one run.
+    """
+
+    max_in_flight: int = 10
+    spacing: float = 0.0
+    run_budget: int | None = None
+    slot_lease: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTimes:
+    """How long the store keeps a key in each state, in seconds (state.md).
+
+    `lease` is renewed at `renew`; `http`: deadline of a submit; `solve`: deadline of a solve; `redelivery`: retry
+    interval x tries left; `keep`: how long a token may be handed out.
+    """
+
+    lease: float
+    renew: float
+    http: float
+    solve: float
+    redelivery: float
+    keep: float
+
+    @property
+    def tombstone(self) -> float:
+        """Seconds a finished key is remembered: longer than its task and every redelivery."""
+        return self.solve + 2 * self.redelivery
+
+    @classmethod
+    def of(
+        cls,
+        facts: CaptchaFacts,
+        *,
+        timeouts: Timeouts,
+        retry_interval: float = 30.0,
+        tries: int = 3,
+        lease: float = 30.0,
+    ) -> KeyTimes:
+        """Return the times that fit a type and the orchestrator's retry interval."""
+        return cls(
+            lease=lease,
+            renew=lease / 3,
+            http=timeouts.provider_call,
+            solve=facts.solve_deadline,
+            redelivery=retry_interval * tries,
+            keep=facts.keep,
+        )
+
+    def problems(self) -> list[str]:
+        """Return why these times cannot work, in words; empty if they can (R1.8)."""
+        found = []
+        if self.keep <= 0:
+            found.append(f"a token may be kept {self.keep:g} s: the margin eats the whole validity")
+        if self.renew * 2 > self.lease:
+            found.append(f"a lease of {self.lease:g} s renewed every {self.renew:g} s lapses after one lost renewal")
+        if self.redelivery <= 0:
+            found.append("the retry interval must be positive")
+        if self.tombstone <= self.solve:
+            found.append("a finished key would be forgotten before its task can be redelivered")
+        return found
+
+
+def total_budget(facts: CaptchaFacts, timeouts: Timeouts, margin: float = 60.0) -> float:
+    """Return the seconds one whole attempt may take: solve, page, submit and a margin (R4.2)."""
+    return facts.solve_deadline + timeouts.page + timeouts.submit + margin
+
+
+Reactions = Mapping[str, Reaction]

@@ -1,0 +1,1 @@
+"""Listeners: they watch what happens and change nothing."""

@@ -1,0 +1,161 @@
+"""The hooks of a run with an environment; registered only then."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pytest_captcha_qa.config.options import Outage
+from pytest_captcha_qa.errors import ConfigError, RecordError
+from pytest_captcha_qa.plugin import boundary, collection, rendezvous, reports, signals
+from pytest_captcha_qa.plugin.exits import Exits
+from pytest_captcha_qa.plugin.markers import is_captcha_test
+from pytest_captcha_qa.plugin.masking import MaskingHooks
+from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
+
+
+class ActiveHooks:
+    """Forwards pytest's hooks to the run and, in the process that decides, to its exits."""
+
+    def __init__(self, run: CaptchaRun) -> None:
+        self._run = run
+        self._exits = Exits(run) if run.decides else None
+        self._interrupted = False
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remove the verdict of an earlier run, so that a crash leaves none."""
+        if self._exits is not None and not session.config.option.collectonly:
+            self._exits.forget_earlier_verdict()
+
+    # Collection.
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Parametrise over forms."""
+        collection.parametrise(metafunc, self._run)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Check what the markers name."""
+        collection.prepare(items, self._run)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say in a worker that the demo's sandbox is wanted; xdist reports the collection after this."""
+        self._run.captcha_tests = sum(map(is_captcha_test, session.items))
+        running = not session.config.option.collectonly and self._run.captcha_tests
+        if running and not self._run.decides and self._run.demo is not None:
+            self._run.demo.ask()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Forget what the test did before it is run again; fail one whose marker is wrong, where nobody said so."""
+        reports.forget(item)
+        boundary.call(collection.raise_problem, item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Before any test say what would keep the captcha tests from working; let SIGTERM end them in good order."""
+        option = session.config.option
+        if self._run.captcha_tests and not (option.collectonly or option.setuponly):
+            self._check(session.items)
+        with signals.sigterm_interrupts():
+            return (yield)
+
+    def _check(self, items: list[pytest.Item]) -> None:
+        try:
+            self._run.check({form for item in items for form in item.stash.get(reports.FORMS, ())})
+        except ConfigError as error:
+            if self._run.decides:
+                raise pytest.UsageError(error.message) from None
+
+    # xdist, in the process that decides.
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give each worker the names of the run."""
+        node.workerinput[rendezvous.WORKER_INPUT] = self._run.for_workers()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Any) -> None:
+        """Start the demo's sandbox before the first test is scheduled, if a worker asked for it."""
+        if self._run.demo is not None:
+            self._run.demo.start_if_asked()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Note which record file a worker that is done has written."""
+        told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
+        if self._exits is not None and told is not None:
+            self._exits.expect_records(told["records"])
+
+    # Reports and the end.
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Remember that not all tests were run; `pytest.exit` comes here too, whatever its exit code."""
+        self._interrupted = True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report of a captcha test say whose fault its failure is."""
+        report = yield
+        if is_captcha_test(item) or reports.has_case(item):
+            reports.annotate(item, call, report)
+            if self._run.settings.run.outage is Outage.SKIP:
+                reports.show_outage_as_skip(report)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the report into account."""
+        if self._exits is not None:
+            self._exits.see(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Close the records; then decide, after xdist has ended its workers."""
+        broken_off = self._interrupted or exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        with suppress(RecordError):  # a file without its footer says itself that it is incomplete
+            self._run.finish(complete=not broken_off)
+        self._tell_records(session)
+        if self._exits is not None and self._exits.concerned:
+            session.exitstatus = self._exits.decide(session)
+
+    def _tell_records(self, session: pytest.Session) -> None:
+        """Say which file holds this process's records, so that one that vanishes is missed."""
+        if not self._run.started:
+            return
+        name = self._run.engine.record_path.name
+        if self._exits is not None:
+            self._exits.expect_records(name)
+        else:
+            session.config.workeroutput[rendezvous.WORKER_INPUT] = {"records": name}  # type: ignore[attr-defined]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the section `captcha`."""
+        if self._exits is not None:
+            from pytest_captcha_qa.plugin.terminal import print_summary
+
+            print_summary(terminalreporter, self._exits)
+
+    def pytest_unconfigure(self) -> None:
+        """End the sandbox."""
+        self._run.clean_up()
+
+
+def activate(config: pytest.Config) -> None:
+    """Read the settings and register the hooks.
+
+    Raises:
+        pytest.UsageError: the settings cannot work.
+    """
+    try:
+        run = CaptchaRun(config)
+    except ConfigError as error:
+        raise pytest.UsageError(error.message) from None
+    config.stash[RUN] = run
+    config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")
+    config.pluginmanager.register(MaskingHooks(run.scrubber), "captcha-qa-masking")

@@ -1,0 +1,206 @@
+"""One run of captcha tests in one process: its settings, and an engine that is built when the first test needs it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pytest_captcha_qa.config import ci, sources
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.config.settings import Settings
+from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
+from pytest_captcha_qa.model.redact import Scrubber
+from pytest_captcha_qa.ownership import KEY_VARIABLE
+from pytest_captcha_qa.plugin import options, rendezvous
+from pytest_captcha_qa.state.sqlite import default_path
+from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
+
+RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()
+DEMO_TIME_SCALE = 0.02
+
+
+class CaptchaRun:
+    """What the plugin knows of a run once an environment is chosen.
+
+    Nothing is opened or asked before `engine` is used, which the first captcha test does.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read the settings.
+
+        Raises:
+            ConfigError: they cannot work; the message names every problem.
+        """
+        self.config = config
+        self.worker = _worker_input(config)
+        self.settings = _settings(config)
+        self.environment: EnvironmentConfig = self.settings.environment()
+        given = self.worker.get("run_id") or self.settings.run.run_id
+        self.identity = ci.identify(os.environ, root=config.rootpath, env=self.environment.name, given=given)
+        self.session = self.worker.get("session") or secrets.token_hex(8)
+        self.captcha_tests = 0
+        self.scrubber = Scrubber()
+        with suppress(ConfigError):  # what is missing is told when it is needed
+            self.scrubber.learn(_known_secrets(self.settings, self.environment))
+        self._engine: Engine | None = None
+        self._broken: CaptchaQAError | None = None
+        self._lock = threading.RLock()
+        self._demo: rendezvous.Demo | None = None
+        self._folder: Path | None = None
+
+    # What one process decides for all of them (architecture, decision 7).
+
+    @property
+    def decides(self) -> bool:
+        """Whether this process answers for the run: the only one, or the one that started the workers."""
+        return not self.worker
+
+    @property
+    def shared_folder(self) -> Path:
+        """The folder that the processes of this run share; made by the one that decides."""
+        if self._folder is None:
+            given = self.worker.get("folder")
+            self._folder = Path(given) if given else Path(tempfile.mkdtemp(prefix="captcha-qa-"))
+        return self._folder
+
+    @property
+    def demo(self) -> rendezvous.Demo | None:
+        """The sandbox of the environment `demo`, None for another environment."""
+        if self._demo is None and self.environment.base is None and not self.environment.origins:
+            self._demo = rendezvous.Demo(self.shared_folder, time_scale=DEMO_TIME_SCALE)
+        return self._demo
+
+    def for_workers(self) -> dict[str, str]:
+        """Return what each xdist worker is told."""
+        return {"run_id": self.identity.run_id, "session": self.session, "folder": str(self.shared_folder)}
+
+    # The engine.
+
+    def check(self, forms: Iterable[str]) -> None:
+        """Look for everything that would keep these forms from being tested; nothing is sent.
+
+        Raises:
+            ConfigError: all of it; in a worker each of its captcha tests will say so.
+        """
+        problems = [*self.environment.missing(forms), *unusable_places(self._setup(self.environment), self.environment)]
+        if problems:
+            error = ConfigError("\n".join(problems))
+            self._broken = None if self.decides else error
+            raise error
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this process, built at its first use.
+
+        Raises:
+            CaptchaQAError: why the run cannot work; the same for every test.
+        """
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken.with_traceback(None)
+            if self._engine is None:
+                try:
+                    self._engine = self._build()
+                except CaptchaQAError as error:
+                    self._broken = error
+                    raise
+            return self._engine
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was opened."""
+        return self._engine is not None
+
+    def finish(self, *, complete: bool) -> None:
+        """Close what was opened in this process."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.close(complete=complete)
+
+    def clean_up(self) -> None:
+        """End the sandbox and remove the shared folder, in the process that made them."""
+        if not self.decides:
+            return
+        if self._demo is not None:
+            self._demo.stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _build(self) -> Engine:
+        environment = self.environment
+        if self.demo is not None:
+            at = self.demo.addresses(may_start=self.decides)
+            environment = environment.served_at(site=at.site, provider=at.provider, time_scale=at.time_scale)
+        self.environment = environment
+        return Engine(environment, self._setup(environment), learn=self.scrubber.learn)
+
+    def _setup(self, environment: EnvironmentConfig) -> RunSetup:
+        run = self.settings.run
+        return RunSetup(
+            run_id=self.identity.run_id,
+            session=self.session,
+            boundary=self.identity.boundary,
+            records=run.records,
+            store=self._store_path(environment),
+            budget=run.budget or 2 * max(self.captcha_tests, 1),
+            budget_given=run.budget is not None,
+            allow_production=run.allow_production,
+            proof_key=self.settings.variables.get(KEY_VARIABLE),
+            shard=self.identity.shard,
+            worker=self.worker.get("id"),
+        )
+
+    def _store_path(self, environment: EnvironmentConfig) -> Path:
+        """Return where the embedded store stands; the demo's dies with its sandbox, whose tokens nobody else takes."""
+        if self.demo is not None:
+            return self.shared_folder / "state.sqlite"
+        if environment.store is not None:
+            raise ConfigError(
+                f"{environment.store.key}: a shared store is not in this version yet; leave it out for the embedded one"
+            )
+        return default_path("state")
+
+
+def run_of(config: pytest.Config) -> CaptchaRun | None:
+    """Return the run of this session, None without an environment."""
+    return config.stash.get(RUN, None)
+
+
+def _settings(config: pytest.Config) -> Settings:
+    return sources.load(
+        config.invocation_params.dir,
+        config.rootpath,
+        options=options.given(config),
+        ini=options.ini(config),
+        environ=os.environ,
+    )
+
+
+def _worker_input(config: pytest.Config) -> Mapping[str, str]:
+    given = getattr(config, "workerinput", None)
+    if given is None:
+        return {}
+    return {"id": str(given["workerid"]), **given.get(rendezvous.WORKER_INPUT, {})}
+
+
+def _known_secrets(settings: Settings, environment: EnvironmentConfig) -> list[str]:
+    """Return the secrets that the configuration names, in the forms in which they are sent.
+
+    Raises:
+        ConfigError: one of them is missing or badly written.
+    """
+    http, account = environment.http, environment.account
+    found = [account.key.text()] if account.key is not None else []
+    found += [settings.variables.get(KEY_VARIABLE) or "", *http.headers().values(), *http.cookies().values()]
+    if login := http.basic_auth():
+        found += [login[1], b64encode(":".join(login).encode()).decode()]
+    return [secret for secret in found if secret]

@@ -1,0 +1,1 @@
+"""Clients of the solving services: the protocol, the dialects as data, and the adapter over HTTP."""

@@ -1,0 +1,175 @@
+"""A run as its files tell it: attempts with the lost ones, events, and why it is incomplete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pytest_captcha_qa.model.attempt import Expect, Fault, Result, VerifyStatus
+from pytest_captcha_qa.model.record import AttemptLine, EventLine, Footer, Header, Line, Started
+
+LOST = {"code": "lost", "message": "the attempt was started but never recorded: its worker ended in between"}
+
+
+@dataclass(slots=True)
+class RunFile:
+    """What one writer left: the lines of a file from a header to the next one or the end.
+
+    `damaged` counts lines that could not be read, `damage` names the first twenty (`file:line: why`); `notes`
+    says what was read with reservations.
+    """
+
+    path: Path
+    header: Header | None = None
+    started: list[Started] = field(default_factory=list)
+    attempts: list[AttemptLine] = field(default_factory=list)
+    events: list[EventLine] = field(default_factory=list)
+    footer: Footer | None = None
+    damaged: int = 0
+    damage: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def run_id(self) -> str:
+        """The run the file belongs to; the file's name where no line says it."""
+        lines: list[Line] = [
+            *([self.header] if self.header else []),
+            *self.started,
+            *self.attempts,
+            *self.events,
+        ]
+        return lines[0].run_id if lines else self.path.stem
+
+    @property
+    def gaps(self) -> list[str]:
+        """Why the file is not the whole story, in sentences; empty for a complete one."""
+        said = [f"{self.path}: {why}" for why in self._shortfalls()]
+        if self.damaged:
+            said.append(f"{self.path}: {self.damaged} damaged lines, the first at {self.damage[0]}")
+        return said
+
+    def _shortfalls(self) -> Iterator[str]:
+        if self.header is None:
+            yield "no header"
+        if self.footer is None:
+            yield "no footer: its writer ended early"
+        elif not self.footer.complete:
+            yield "closed as incomplete"
+        elif self.footer.attempts != len(self.attempts):
+            yield f"its footer counts {self.footer.attempts} attempts, {len(self.attempts)} can be read"
+
+
+@dataclass(frozen=True)
+class Run:
+    """All files of one run, those of its xdist workers and shards included.
+
+    `attempts` are in the order of their time and hold the lost ones, made up from their `started` line.
+    """
+
+    run_id: str
+    files: tuple[RunFile, ...]
+
+    @cached_property
+    def attempts(self) -> tuple[AttemptLine, ...]:
+        """Every attempt of the run."""
+        recorded = [attempt for file in self.files for attempt in file.attempts]
+        known = {attempt.id for attempt in recorded}
+        lost = [_lost(s, file.header) for file in self.files for s in file.started if s.id not in known]
+        return tuple(sorted(recorded + lost, key=lambda attempt: attempt.ts))
+
+    @cached_property
+    def events(self) -> tuple[EventLine, ...]:
+        """Every event of the run, by time."""
+        return tuple(sorted((e for file in self.files for e in file.events), key=lambda event: event.ts))
+
+    @property
+    def lost(self) -> tuple[AttemptLine, ...]:
+        """The attempts that were started and never recorded."""
+        return tuple(attempt for attempt in self.attempts if attempt.outcome == Result.LOST)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Why the run is incomplete, in sentences."""
+        return tuple(gap for file in self.files for gap in file.gaps)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file has its footer, all its attempts and no damaged line."""
+        return bool(self.files) and not self.gaps
+
+    @property
+    def damaged(self) -> int:
+        """How many lines could not be read."""
+        return sum(file.damaged for file in self.files)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read with reservations."""
+        return tuple(note for file in self.files for note in file.notes)
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """The headers that could be read."""
+        return tuple(file.header for file in self.files if file.header is not None)
+
+    @property
+    def time_scale(self) -> float:
+        """By what the waits are scaled: 1 for real ones; the smallest where files differ."""
+        return min((header.time_scale for header in self.headers), default=1.0)
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """The environments under test, each once."""
+        return _once([h.env for h in self.headers] + [a.env for a in self.attempts])
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The releases seen under test, each once."""
+        return _once([h.release for h in self.headers] + [a.release for a in self.attempts])
+
+    @property
+    def key_modes(self) -> tuple[str, ...]:
+        """The key modes of the attempts, each once."""
+        return _once([a.key_mode for a in self.attempts])
+
+
+def _lost(started: Started, header: Header | None) -> AttemptLine:
+    return AttemptLine(
+        ts=started.ts,
+        id=started.id,
+        slug=started.slug,
+        captcha=started.captcha,
+        task_id=None,
+        wait=None,
+        verify_status=VerifyStatus.SKIPPED.value,
+        env=started.env,
+        release=header.release if header else None,
+        run_id=started.run_id,
+        project=started.project,
+        account=started.account or "",
+        provider="",
+        key_mode=started.key_mode or "",
+        purpose=started.purpose,
+        expect=started.expect or Expect.ACCEPT.value,
+        outcome=Result.LOST.value,
+        fault=Fault.INFRASTRUCTURE.value,
+        error=LOST,
+        source=None,
+        generation=None,
+        submits=0,
+        polls=0,
+        seconds={},
+        token_prefix=None,
+        http_status=None,
+        variant=None,
+        attempt=1,
+        worker=started.worker,
+        worker_version="",
+        nodeid=started.nodeid,
+    )
+
+
+def _once(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,140 @@
+"""Runs the sandbox's four servers on one event loop until something asks them to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from random import Random
+from socket import socket
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pytest_captcha_qa.sandbox import control, provider_api, site, standin
+from pytest_captcha_qa.sandbox.audit import Audit
+from pytest_captcha_qa.sandbox.backend import vendor_at
+from pytest_captcha_qa.sandbox.faults import FaultPlan, Faults, Faulty
+from pytest_captcha_qa.sandbox.tokens import TokenRegistry
+from pytest_captcha_qa.sandbox.web import LimitedBody, LoopbackHost
+
+_KEEP_ALIVE = 75
+"""Seconds an idle connection stays open: longer than clients that pool connections expect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apps:
+    """The four applications, in the order of their ports."""
+
+    provider: ASGIApp
+    vendor: ASGIApp
+    site: ASGIApp
+    audit: ASGIApp
+
+    @classmethod
+    def build(cls, vendor_url: str, *, time_scale: float, seed: int | None, release: str) -> Apps:
+        """Return the applications of one sandbox, which share its tokens, counts and faults."""
+        audit, registry, faults = Audit(), TokenRegistry(), Faults.none(Random(seed))
+        provider = provider_api.Provider(registry, audit, faults.provider, Random(seed), time_scale)
+        proofs: dict[str, str] = {}
+        site_app = site.build_app(audit, vendor_at(vendor_url), release=release, proofs=proofs)
+        return cls(
+            provider=guarded(provider_api.build_app(provider), faults.provider),
+            vendor=guarded(standin.build_app(standin.StandIn(registry, audit)), faults.vendor),
+            site=guarded(site_app, faults.site),
+            audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs))),
+        )
+
+
+def guarded(app: ASGIApp, plan: FaultPlan | None = None) -> ASGIApp:
+    """Return `app` behind the guards every server has, and its faults."""
+    return LoopbackHost(LimitedBody(Faulty(app, plan) if plan else app))
+
+
+async def run(apps: Apps, sockets: list[socket], announce: Callable[[], None]) -> None:
+    """Serve each application on its socket, announce once all of them answer, and end when asked to."""
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    servers = [_Server(app) for app in (apps.provider, apps.vendor, apps.site, apps.audit)]
+    async with asyncio.TaskGroup() as group:
+        for server, sock in zip(servers, sockets, strict=True):
+            group.create_task(server.serve([sock]))
+        for server in servers:
+            await server.ready.wait()
+        announce()
+        _stop_at_end_of_stdin(stop)
+        await stop.wait()
+        # Calls that are still open are cancelled; that is how a sandbox ends, and no news.
+        logging.getLogger("uvicorn.error").disabled = True
+        for server in servers:
+            server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """One uvicorn server that leaves signals to `run` and tells when it answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_Protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE,
+                timeout_graceful_shutdown=0,
+            )
+        )
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 that puts its transport into the scope, where the `reset` fault looks for it."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "transport": transport}
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+
+
+def _stop_at_end_of_stdin(stop: asyncio.Event) -> None:
+    """Watch stdin if it is a pipe: it ends when the parent does, however that died."""
+    try:
+        fd = sys.stdin.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return
+    if is_pipe:
+        watch = (fd, asyncio.get_running_loop(), stop)
+        threading.Thread(target=_read_to_end, args=watch, daemon=True).start()
+
+
+def _read_to_end(fd: int, loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    while os.read(fd, 4096):
+        pass
+    with contextlib.suppress(RuntimeError):  # the loop has ended already
+        loop.call_soon_threadsafe(stop.set)

@@ -1,0 +1,270 @@
+"""The client: what goes into a request, who may get it, what is read of the answer."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from types import MappingProxyType
+
+import requests
+from requests.cookies import RequestsCookieJar, extract_cookies_to_jar, get_cookie_header
+
+from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, ScopeDenied, TransportError
+from pytest_captcha_qa.model.redact import Learn, forget
+from pytest_captcha_qa.model.url import Origin, Url
+from pytest_captcha_qa.scope import ScopeGrant, ensure
+from pytest_captcha_qa.transport.connections import Adapter, Call, calling, hide_queries
+from pytest_captcha_qa.transport.faults import KINDS, LIBRARY_ERRORS, kind_of
+from pytest_captcha_qa.transport.payload import NO_PAYLOAD, Payload
+from pytest_captcha_qa.transport.reply import Reply
+
+PAGE_LIMIT = 2 * 1024 * 1024
+ANSWER_LIMIT = 64 * 1024
+"""Most bytes read of a page, and of the answer of a provider, a vendor or of a proof; decoded."""
+
+USER_AGENT = "Mozilla/5.0 (compatible; pytest-captcha-qa)"
+_CHUNK = 16 * 1024
+_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ProofFetch:
+    """The one permission that is no grant: to read the proof of a configured origin (R0.1, R0.2)."""
+
+    origin: Origin
+
+    def covers(self, method: str, url: Url) -> bool:
+        """Return whether the request reads a proof file of the origin."""
+        proof = url.path.startswith("/.well-known/captcha-qa/") and not url.query
+        return method == "GET" and url.origin == self.origin and proof
+
+
+Permission = ScopeGrant | ProofFetch
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAccess:
+    """How the team's own environment is reached (`[env.X.http]`); none of it ever goes elsewhere.
+
+    `client_cert_file`: PEM with certificate and key; `ca_file`: PEM of the authorities to trust instead of
+    the public ones; `proxy`: URL of an HTTP proxy, user info included. Loopback is never reached through it.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    cookies: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    basic_auth: tuple[str, str] | None = field(default=None, repr=False)
+    client_cert_file: str | None = None
+    ca_file: str | None = None
+    proxy: str | None = field(default=None, repr=False)
+
+
+_NO_ACCESS = HttpAccess()
+
+
+class _Connections:
+    """The adapter that all sessions of a client share; a forked child gets its own."""
+
+    def __init__(self) -> None:
+        self._adapter = Adapter()
+
+    @property
+    def adapter(self) -> Adapter:
+        if self._adapter.pid != os.getpid():
+            self._adapter = Adapter()
+        return self._adapter
+
+
+class HttpClient:
+    """Sends requests, one a call, and keeps the cookies each origin set. Thread-safe."""
+
+    def __init__(
+        self,
+        access: HttpAccess = _NO_ACCESS,
+        *,
+        marks: Mapping[str, str] = _NOTHING,
+        user_agent: str = USER_AGENT,
+        learn: Learn = forget,
+    ) -> None:
+        """Keep how to reach the environment; `marks` are headers of every request to a target (R0.9).
+
+        `learn` is told the values of the cookies that targets set.
+
+        Raises:
+            ConfigError: a certificate file does not exist.
+        """
+        for name, path in (("ca_file", access.ca_file), ("client_cert_file", access.client_cert_file)):
+            if path is not None and not Path(path).is_file():
+                raise ConfigError(f"{name} names {path}, which is no file")
+        hide_queries()
+        self._access = access
+        self._marks = dict(marks)
+        self._user_agent = user_agent
+        self._learn = learn
+        self._connections = _Connections()
+        self._jars: dict[Origin, RequestsCookieJar] = {}
+
+    def new_session(self) -> HttpClient:
+        """Return a client without cookies that shares this one's connections; one an attempt."""
+        session = copy(self)
+        session._jars = {}
+        return session
+
+    def close(self) -> None:
+        """Close all idle connections, also those of the sessions."""
+        self._connections.adapter.close()
+
+    def cookies(self, origin: Origin) -> dict[str, str]:
+        """Return the cookies that this origin set, by name; they are secrets."""
+        return {cookie.name: cookie.value or "" for cookie in self._jar(origin)}
+
+    def remember(self, origin: Origin, cookies: Mapping[str, str]) -> None:
+        """Add cookies to those this origin set, as if it had."""
+        for name, value in cookies.items():
+            self._jar(origin).set(name, value, domain=_cookie_domain(origin), path="/")
+
+    def request(
+        self,
+        method: str,
+        url: Url,
+        *,
+        deadline: Deadline,
+        grant: Permission | None,
+        limit: int = PAGE_LIMIT,
+        payload: Payload = NO_PAYLOAD,
+    ) -> Reply:
+        """Send one request and return its answer, redirects and error statuses included.
+
+        Without a grant the address is a provider's or a vendor's: no marks, credentials or cookies go there.
+
+        Raises:
+            ScopeDenied: the grant does not cover the URL, or a loopback name leads elsewhere.
+            TransportError: no complete answer of at most `limit` decoded bytes came before the deadline.
+        """
+        outcome = self._outcome(method, url, deadline=deadline, grant=grant, limit=limit, payload=payload)
+        if isinstance(outcome, Reply):
+            return outcome
+        # Raised here, outside any `except`: the libraries' exceptions hold the request, its key and its body.
+        raise outcome
+
+    def _outcome(
+        self,
+        method: str,
+        url: Url,
+        *,
+        deadline: Deadline,
+        grant: Permission | None,
+        limit: int,
+        payload: Payload,
+    ) -> Reply | CaptchaQAError:
+        seconds = deadline.remaining()
+        if seconds <= 0:
+            return _error("timeout", method, url, sent=False)
+        with calling(seconds, loopback=url.origin.is_loopback) as call:
+            try:
+                _permit(method, url, grant)
+                request = self._prepared(method, url, payload, own=grant is not None)
+                with self._send(request, url, call, own=grant is not None) as answer:
+                    body = _body(answer, limit)
+            except ScopeDenied as denied:
+                return denied.with_traceback(None)
+            except LIBRARY_ERRORS as error:
+                return _error(call.late if call.is_late else kind_of(error), method, url, sent=call.sent)
+            # A body without a stated length just ends when the watchdog cuts it.
+            if call.is_late:
+                return _error("timeout", method, url)
+        if isinstance(body, str):
+            return _error(body, method, url)
+        return Reply(answer.status_code, url, answer.headers, body)
+
+    def _send(self, request: requests.PreparedRequest, url: Url, call: Call, *, own: bool) -> requests.Response:
+        access = self._access if own else _NO_ACCESS
+        proxy = None if url.origin.is_loopback else access.proxy
+        answer = self._connections.adapter.send(
+            request,
+            stream=True,
+            timeout=call.remaining,
+            verify=access.ca_file or True,
+            cert=access.client_cert_file,
+            proxies={"http": proxy, "https": proxy} if proxy else {},
+        )
+        if own:
+            extract_cookies_to_jar(self._jar(url.origin), request, answer.raw)  # type: ignore[no-untyped-call]
+            self._learn(self.cookies(url.origin).values())
+        return answer
+
+    def _prepared(self, method: str, url: Url, payload: Payload, *, own: bool) -> requests.PreparedRequest:
+        headers = {
+            "User-Agent": payload.user_agent or self._user_agent,
+            "Accept": "*/*",
+            "Accept-Encoding": "gzip, deflate",
+            **payload.headers,
+        }
+        if own:
+            headers |= self._own_headers()
+        request = requests.Request(method, str(url), headers=headers, data=payload.body).prepare()
+        cookies = self._cookie_header(request, url, payload.cookies) if own else ""
+        if cookies:
+            request.headers["Cookie"] = cookies
+        return request
+
+    def _own_headers(self) -> dict[str, str]:
+        headers = {**self._access.headers}
+        if self._access.basic_auth is not None:
+            headers["Authorization"] = "Basic " + b64encode(":".join(self._access.basic_auth).encode()).decode()
+        return headers | self._marks
+
+    def _cookie_header(self, request: requests.PreparedRequest, url: Url, more: Mapping[str, str]) -> str:
+        kept = get_cookie_header(self._jar(url.origin), request)  # type: ignore[no-untyped-call]
+        given = {**self._access.cookies, **more}
+        return "; ".join([*([kept] if kept else []), *(f"{name}={value}" for name, value in given.items())])
+
+    def _jar(self, origin: Origin) -> RequestsCookieJar:
+        # The library's jar goes by host; a cookie of one port must not reach another, which may be foreign.
+        if origin not in self._jars:
+            # Browsers take this machine for secure also without TLS, so a site under test may count on that.
+            secure = ("https", "http") if origin.is_loopback else ("https",)
+            policy = DefaultCookiePolicy(secure_protocols=secure)
+            self._jars.setdefault(origin, RequestsCookieJar(policy))
+        return self._jars[origin]
+
+
+def _body(answer: requests.Response, limit: int) -> bytes | str:
+    """Return the decoded body, or the kind of failure."""
+    if answer.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
+        return "unreadable"
+    chunks: list[bytes] = []
+    length = 0
+    # At most a chunk is decoded at a time, so a small body that unpacks to gigabytes ends at the limit.
+    while chunk := answer.raw.read(_CHUNK, decode_content=True):
+        length += len(chunk)
+        if length > limit:
+            return "too_large"
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _permit(method: str, url: Url, grant: Permission | None) -> None:
+    if isinstance(grant, ProofFetch):
+        if not grant.covers(method, url):
+            raise ScopeDenied(
+                f"{method} {url.without_query} does not read the proof of {grant.origin}",
+                reason="grant_mismatch",
+            )
+    elif grant is not None:
+        ensure(grant, url)
+
+
+def _error(kind: str, method: str, url: Url, *, sent: bool = True) -> TransportError:
+    return TransportError(f"{method} {url.without_query}: {KINDS[kind]}", kind=kind, sent=sent)
+
+
+def _cookie_domain(origin: Origin) -> str:
+    host = origin.host.strip("[]")
+    return host if "." in host or ":" in host else f"{host}.local"

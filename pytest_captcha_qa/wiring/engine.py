@@ -1,0 +1,270 @@
+"""Builds the engine of one environment in one process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_captcha_qa import __version__
+from pytest_captcha_qa.config.accounts import AccountConfig
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.engine.admission import Admission
+from pytest_captcha_qa.engine.authorising import Grants
+from pytest_captcha_qa.engine.events import Event
+from pytest_captcha_qa.engine.obtaining import Obtainer
+from pytest_captcha_qa.engine.ports import Clock, Provider, SystemClock, Verifier
+from pytest_captcha_qa.engine.recording import About
+from pytest_captcha_qa.engine.services import Services
+from pytest_captcha_qa.engine.solving import Solver
+from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
+from pytest_captcha_qa.forms.page import HttpFormDriver
+from pytest_captcha_qa.model.form import FormSpec, VerifyVia
+from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
+from pytest_captcha_qa.model.record import EventLine, Header, timestamp
+from pytest_captcha_qa.model.redact import Learn, forget
+from pytest_captcha_qa.observe.log import LineLog
+from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
+from pytest_captcha_qa.provider.dialects import DIALECTS
+from pytest_captcha_qa.provider.http import HttpProvider
+from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
+from pytest_captcha_qa.state.sqlite import SqliteLimits, SqliteStore
+from pytest_captcha_qa.transport import HttpAccess, HttpClient
+from pytest_captcha_qa.verify.endpoint import EndpointVerifier
+from pytest_captcha_qa.verify.lookup import LookupVerifier
+from pytest_captcha_qa.verify.siteverify import SiteVerifier
+from pytest_captcha_qa.wiring.observers import Records
+from pytest_captcha_qa.wiring.release import release_of
+
+RUN_HEADER = "X-Captcha-QA-Run"
+# The sandbox takes any key of the right length; this one says what it is wherever it shows up.
+SANDBOX_KEY = "pytestcaptchaqasandboxdemokey000"
+# A shorter cookie is a choice such as a language; learned as a secret it would mask ordinary words.
+_SECRET_COOKIE = 16
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """What one process of a run brings along besides its environment.
+
+    `session`: what the processes of this run have in common and no other run has, whatever a CI calls it; `boundary`:
+    what tokens must not be shared beyond (state.md); `store`: path of the embedded store; `budget`: most submits of the
+    run, `budget_given` if a person set it; `allow_production`: hosts named on the command line;
+    `lease`: seconds after which the keys of a crashed process are free.
+    """
+
+    run_id: str
+    session: str
+    boundary: str
+    records: Path
+    store: Path
+    budget: int | None = None
+    budget_given: bool = False
+    allow_production: tuple[str, ...] = ()
+    proof_key: str | None = None
+    shard: str | None = None
+    worker: str | None = None
+    lease: float = 30.0
+
+
+class Engine:
+    """What attempts on one environment need, and what must be closed at the end."""
+
+    def __init__(
+        self, environment: EnvironmentConfig, setup: RunSetup, *, stop: Stop | None = None, learn: Learn = forget
+    ) -> None:
+        """Make the records' folder, open the store, ask the site for its release and open the records.
+
+        `learn` is told the tokens, session cookies and passwords of the run as they come.
+
+        Raises:
+            ConfigError, StoreUnavailable, RecordError: the run cannot work; said before any attempt.
+        """
+        self.environment = environment
+        self.setup = setup
+        self.stop = stop or Stop()
+        self._learn = learn
+        self._clock: Clock = SystemClock()
+        self._early: list[Event] = []
+        self._records: Records | None = None
+        make_folder(setup.records, environment.name)
+        self._provider = _provider(environment.account)
+        self._store = SqliteStore(setup.store)
+        self._limits = SqliteLimits(setup.store)
+        marks = {RUN_HEADER: setup.run_id}
+        self._client = HttpClient(_access(environment), marks=marks, learn=self._learn_cookies)
+        rules = environment.rules(allow_production=setup.allow_production, budgeted=setup.budget_given)
+        key = ProofKey(setup.proof_key) if setup.proof_key else None
+        self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
+        self.release = release_of(environment, self._client.new_session(), self.grants)
+        self._sink = JsonlSink(setup.records, self._header(), shard=setup.shard, worker=setup.worker)
+        self._records = Records(self._sink, (LineLog(to_json),))
+        for event in self._early:
+            self.emit(event)
+
+    def services(self, *, session: HttpClient | None = None) -> Services:
+        """Return the services of an attempt; with a session all its pages share that session's cookies."""
+        assert self._records is not None
+        solver = self._solver()
+        return Services(
+            about=self._about(),
+            page_of=lambda form: self.environment.page_of(form.slug),
+            forms=self.environment.forms,
+            grants=self.grants,
+            driver=HttpFormDriver(lambda: session or self.new_session()),
+            provider=self._provider,
+            obtainer=Obtainer(self._store, solver, self._clock, self.stop, self.emit, self._learn),
+            verifier_of=lambda form: self._verifier_of(form, session),
+            records=self._records,
+            clock=self._clock,
+            emit=self.emit,
+            identity=self.new_identity,
+            retry_interval=self.environment.retry_interval,
+            lease=self.setup.lease,
+        )
+
+    def new_session(self) -> HttpClient:
+        """Return an HTTP client with cookies of its own, as a new browser window has."""
+        return self._client.new_session()
+
+    def new_identity(self) -> Identity:
+        """Return a synthetic person on the environment's domain."""
+        identity = Identity.make(self.setup.run_id, domain=self.environment.identity_domain or RESERVED_DOMAIN)
+        self._learn([identity.password])
+        return identity
+
+    def emit(self, event: Event) -> None:
+        """Record an event; those before the records are open are kept until then."""
+        if self._records is None:
+            self._early.append(event)
+            return
+        ts = timestamp(self._clock.utc())
+        self._records.write(EventLine(ts=ts, name=event.name, run_id=self.setup.run_id, data=event.data))
+
+    @property
+    def record_path(self) -> Path:
+        """The file this process writes."""
+        return self._sink.path
+
+    def close(self, *, complete: bool) -> None:
+        """Write the footer and give back connections and files."""
+        try:
+            self._sink.close(complete)
+        finally:
+            self._store.close()
+            self._limits.close()
+            self._client.close()
+
+    def _learn_cookies(self, values: Iterable[str]) -> None:
+        self._learn(value for value in values if len(value) >= _SECRET_COOKIE)
+
+    def _solver(self) -> Solver:
+        account, setup = self.environment.account, self.setup
+        admission = Admission(
+            account=_identity(account),
+            name=account.name,
+            run_id=setup.session,
+            limits=self._limits,
+            rules=account.limits(run_budget=setup.budget),
+            clock=self._clock,
+            stop=self.stop,
+        )
+        scale = account.time_scale
+        return Solver(self._provider, self._store, admission, self._clock, self.stop, self.emit, scale=scale)
+
+    def _about(self) -> About:
+        account, setup = self.environment.account, self.setup
+        return About(
+            env=self.environment.name,
+            run_id=setup.run_id,
+            account=account.name,
+            account_id=_identity(account),
+            provider=account.provider,
+            key_mode=account.key_mode,
+            boundary=setup.boundary,
+            worker_version=__version__,
+            release=self.release,
+            worker=setup.worker,
+        )
+
+    def _verifier_of(self, form: FormSpec, session: HttpClient | None) -> Verifier:
+        client = session or self.new_session()
+        match form.verify.via:
+            case VerifyVia.LOOKUP:
+                return LookupVerifier(client, self.stop)
+            case VerifyVia.ENDPOINT:
+                return EndpointVerifier(client)
+            case VerifyVia.SITEVERIFY:
+                return self._site_verifier(form)
+            case VerifyVia.FORM:
+                raise ConfigError(f"form {form.slug!r} is verified by its own submit; there is nobody else to ask")
+
+    def _site_verifier(self, form: FormSpec) -> SiteVerifier:
+        references = self.environment.verify[form.slug]
+        if references.secret is None:
+            raise ConfigError(f"form {form.slug!r} is verified via siteverify but names no secret_env")
+        return SiteVerifier(
+            HttpClient(),  # a vendor is no target: nothing of the environment's access goes there
+            secret=references.secret.text,
+            source=self.environment.account.source,
+            stand_in=references.url.text() if references.url is not None else None,
+        )
+
+    def _header(self) -> Header:
+        return Header(
+            ts=timestamp(self._clock.utc()),
+            tool=f"pytest-captcha-qa {__version__}",
+            run_id=self.setup.run_id,
+            env=self.environment.name,
+            release=self.release,
+            time_scale=self.environment.account.time_scale,
+        )
+
+
+def unusable_places(setup: RunSetup, environment: EnvironmentConfig) -> list[str]:
+    """Return what is wrong with the folder of the records and with the store, in sentences."""
+    found = []
+    try:
+        make_folder(setup.records, environment.name)
+    except RecordError as error:
+        found.append(error.message)
+    try:
+        SqliteStore(setup.store).close()
+    except StoreUnavailable as error:
+        found.append(error.message)
+    return found
+
+
+def _identity(account: AccountConfig) -> str:
+    """Return a name of the account that does not depend on what a configuration calls it: provider, address, key."""
+    key = account.key.text() if account.key is not None else ""
+    return hashlib.sha256(f"{account.provider} {account.url or ''} {key}".encode()).hexdigest()[:24]
+
+
+def _provider(account: AccountConfig) -> Provider:
+    dialect = DIALECTS.get(account.provider)
+    if dialect is None:
+        raise ConfigError(
+            f"account {account.name!r} names provider {account.provider!s}, which this version does not speak yet; "
+            f"it speaks {', '.join(DIALECTS)}"
+        )
+    if account.solver_proxy is not None:
+        raise ConfigError(
+            f"account {account.name!r} names a solver proxy, which this version does not send yet; leave it out"
+        )
+    key = account.key.text() if account.key is not None else SANDBOX_KEY
+    return HttpProvider(dialect, key=key, client=HttpClient(), base_url=account.url, time_scale=account.time_scale)
+
+
+def _access(environment: EnvironmentConfig) -> HttpAccess:
+    http = environment.http
+    return HttpAccess(
+        headers=http.headers(),
+        cookies=http.cookies(),
+        basic_auth=http.basic_auth(),
+        client_cert_file=str(http.client_cert) if http.client_cert else None,
+        ca_file=str(http.ca) if http.ca else None,
+        proxy=http.proxy(),
+    )

@@ -1,0 +1,181 @@
+"""No secret in anything a run leaves, whatever a failing test holds, prints, logs or compares (R2.2)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_captcha_qa.sandbox.server import SandboxAddresses
+
+PROJECT = Path(__file__).with_name("programs") / "leaky_project"
+CONFIG = """\
+[accounts.local]
+provider = "sandbox"
+url_env = "SANDBOX_PROVIDER_URL"
+api_key_env = "SHOP_KEY"
+time_scale = 0.02
+[env.staging]
+kind = "staging"
+origins = ["{origin}"]
+account = "local"
+[env.staging.http]
+basic_auth_env = "SITE_LOGIN"
+headers_env = "SITE_HEADERS"
+cookie_env = "SITE_COOKIE"
+[forms.login]
+path = "/turnstile"
+type = "turnstile"
+fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
+success = {{ status = 303, location = "/welcome*" }}
+refused = {{ status = 422 }}
+[forms.signup]
+path = "/recaptcha-v2"
+type = "recaptcha_v2"
+fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
+success = {{ status = 303, location = "/welcome*" }}
+refused = {{ status = 422 }}
+"""
+EVERYTHING = (
+    "--captcha-env=staging",
+    "--showlocals",
+    "--log-level=DEBUG",
+    "--log-file=run.log",
+    "--log-file-level=DEBUG",
+    "-olog_cli=true",
+    "-ojunit_logging=all",
+    "--junitxml=junit.xml",
+    "-rA",
+    "-vv",
+)
+WINDOW = 16
+
+
+@pytest.fixture
+def team(sandbox: SandboxAddresses, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of the team's process."""
+    return {
+        "SANDBOX_PROVIDER_URL": sandbox.provider,
+        "AUDIT": sandbox.audit,
+        "SHOP_KEY": secrets.token_hex(16),
+        "SITE_LOGIN": f"qa:{secrets.token_urlsafe(24)}",
+        "SITE_HEADERS": json.dumps({"X-Gate": secrets.token_urlsafe(24)}),
+        "SITE_COOKIE": f"gate={secrets.token_urlsafe(24)}",
+        "CAPTCHA_QA_PROOF_KEY": secrets.token_hex(32),
+        "SIDE_FOLDER": str(tmp_path_factory.mktemp("side")),
+    }
+
+
+def project(sandbox: SandboxAddresses, test: str) -> dict[str, str]:
+    return {
+        "captcha-qa.toml": CONFIG.format(origin=sandbox.site),
+        "conftest.py": (PROJECT / "holding.py").read_text(),
+        f"test_{test}.py": (PROJECT / f"{test}.py").read_text(),
+    }
+
+
+def known_secrets(team: Mapping[str, str]) -> set[str]:
+    """Return all that must not be found: what the team keeps, and what was in memory during the run."""
+    notes = [path.read_text().splitlines() for path in Path(team["SIDE_FOLDER"]).iterdir()]
+    noted = {json.loads(line) for lines in notes for line in lines}
+    _, _, password = team["SITE_LOGIN"].partition(":")
+    header = json.loads(team["SITE_HEADERS"])["X-Gate"]
+    cookie = team["SITE_COOKIE"].partition("=")[2]
+    kept = {team["SHOP_KEY"], team["CAPTCHA_QA_PROOF_KEY"], password, header, cookie}
+    return noted | kept | {b64encode(team["SITE_LOGIN"].encode()).decode()}
+
+
+def leaks(run: Any, known: Iterable[str]) -> list[str]:
+    """Return where sixteen characters in a row of a secret stand in what the run left."""
+    windows = {secret[i : i + WINDOW] for secret in known for i in range(len(secret) - WINDOW + 1)}
+    texts = {"the output": run.output} | {
+        str(path.relative_to(run.folder)): path.read_text("utf-8", "replace")
+        for path in run.folder.rglob("*")
+        if path.is_file() and "cache" not in path.parts and "__pycache__" not in path.parts
+    }
+    return [
+        f"{name}: {text[max(0, place - 100) : place]!r}, then a secret"
+        for name, text in texts.items()
+        for place in _places(text, windows)
+    ]
+
+
+def _places(text: str, windows: set[str]) -> Iterator[int]:
+    last = -WINDOW
+    for i in range(len(text) - WINDOW + 1):
+        if text[i : i + WINDOW] in windows:
+            if i > last + 1:
+                yield i
+            last = i
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        ("--tb=auto",),
+        ("--tb=long", "--full-trace"),
+        ("--tb=short",),
+        ("--tb=native",),
+        ("--tb=line",),
+        ("--tb=long", "-n2"),
+        ("--tb=short", "--capture=no", "-knot printed and not cookie and not part"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_a_failing_test_holds_or_says_is_shown(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str], style: tuple[str, ...]
+) -> None:
+    run = run_pytest(*EVERYTHING, *style, files=project(sandbox, "leaky"), env=team)
+
+    assert run.code == 1, run.output
+    known = known_secrets(team)
+    assert len(known) > 60
+    found = leaks(run, known)
+    assert not found, "\n".join(found)
+
+
+def test_a_provider_that_answers_garbage_shows_nothing(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    run = run_pytest(*EVERYTHING, "--tb=long", "--full-trace", files=project(sandbox, "provider"), env=team)
+
+    assert run.code == 1, run.output
+    assert {attempt["submits"] for attempt in run.attempts} >= {1}
+    found = leaks(run, known_secrets(team))
+    assert not found, "\n".join(found)
+
+
+def test_a_module_that_cannot_be_collected_shows_nothing(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    test = "import os\nkey, login = os.environ['SHOP_KEY'], os.environ['SITE_LOGIN']\nassert key == login\n"
+    files = project(sandbox, "provider") | {"test_broken.py": test}
+    run = run_pytest(*EVERYTHING, files=files, env=team)
+
+    assert run.code == 2, run.output
+    assert "assert '***' == " in run.output
+    assert leaks(run, known_secrets(team)) == []
+
+
+def test_an_interrupted_test_shows_nothing(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    test = """\
+def test_it(captcha_token):
+    text = "".join(captcha_token("login").reveal())
+    work_with(text)
+
+def work_with(text):
+    raise KeyboardInterrupt(f"while {text} was used")
+"""
+    files = project(sandbox, "provider") | {"test_a.py": test}
+    run = run_pytest(*EVERYTHING, "--full-trace", "test_a.py", files=files, env=team)
+
+    assert run.code == 2, run.output
+    assert "KeyboardInterrupt: while ***" in run.output
+    assert leaks(run, known_secrets(team)) == []

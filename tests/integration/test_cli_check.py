@@ -1,0 +1,181 @@
+"""The command line, as its users and their scripts see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_captcha_qa import __version__
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "environments"
+Answer = subprocess.CompletedProcess[str]
+
+
+def captcha_qa(*arguments: str, cwd: Path, **environ: str) -> Answer:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("CAPTCHA", "CAPSKIP"))}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_captcha_qa.cli.main", *arguments],
+        cwd=cwd,
+        env={**clean, "PYTHONPATH": str(Path(__file__).parents[2]), **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    """Return a folder of a team with the small configuration."""
+    shutil.copy(FIXTURES / "small.toml", tmp_path / "captcha-qa.toml")
+    return tmp_path
+
+
+def test_a_sound_configuration_is_shown_with_sources_and_answers_0(team: Path) -> None:
+    answer = captcha_qa("check", "--env", "staging", cwd=team, CAPTCHAAI_API_KEY="hunter2hunter2")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    lines = answer.stdout.splitlines()
+    assert lines[0] == "Configuration: captcha-qa.toml"
+    (key,) = (line.split() for line in lines if "api_key_env" in line)
+    assert key == ["accounts.main.api_key_env", "CAPTCHAAI_API_KEY", "(set)", "captcha-qa.toml:5"]
+    assert "      to captchaai     type recaptcha_v2" in lines
+    assert "\x1b" not in answer.stdout
+    assert "hunter2" not in answer.stdout
+
+
+def test_a_missing_variable_is_shown_and_answers_4(team: Path) -> None:
+    answer = captcha_qa("check", cwd=team)
+    assert answer.returncode == 4
+    assert "CAPTCHAAI_API_KEY (missing)" in answer.stdout
+    assert answer.stderr.startswith("error: the variable CAPTCHAAI_API_KEY is not set")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_the_answer_as_json_can_be_read_by_a_script(team: Path) -> None:
+    answer = captcha_qa("check", "--form", "signup", "--json", cwd=team)
+    said = json.loads(answer.stdout)
+    assert answer.returncode == 4
+    assert said["file"] == str(team / "captcha-qa.toml")
+    (environment,) = said["environments"]
+    assert environment["name"] == "staging"
+    assert environment["leaves"][0]["page"] == "https://staging.shop.example/signup"
+    assert {"key": "env.staging.kind", "value": "staging", "source": "captcha-qa.toml:8"} in environment["rows"]
+    assert {
+        "key": "accounts.main.api_key_env",
+        "value": {"variable": "CAPTCHAAI_API_KEY", "set": False},
+        "source": "captcha-qa.toml:5",
+    } in environment["rows"]
+    assert {"key": "outage", "value": "error", "source": "default"} in said["run"]
+    assert said["problems"] == environment["problems"]
+    assert "CAPTCHAAI_API_KEY" in said["problems"][0]
+
+
+def test_all_problems_of_a_file_are_printed_one_a_line(team: Path) -> None:
+    text = (team / "captcha-qa.toml").read_text()
+    (team / "captcha-qa.toml").write_text(text.replace('"captchaai"', '"x"').replace('"/signup"', '"x"'))
+    plain = captcha_qa("check", cwd=team)
+    assert plain.returncode == 4
+    assert plain.stdout == ""
+    assert [line.split(": ")[1:3] for line in plain.stderr.splitlines()] == [
+        ["captcha-qa.toml:4", "accounts.main.provider"],
+        ["captcha-qa.toml:13", "forms.signup.path"],
+    ]
+    as_json = captcha_qa("check", "--json", cwd=team)
+    assert as_json.returncode == 4
+    assert len(json.loads(as_json.stdout)["problems"]) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["chec"],
+        ["check", "--nonsense"],
+        ["check", "--env"],
+        ["check", "extra"],
+        ["check", "--env", "stagin"],
+        ["check", "--form", "sign"],
+        ["check", "--config", "absent.toml"],
+        ["sandbox", "--port", "many"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_answers_4_without_a_traceback(arguments: list[str], team: Path) -> None:
+    answer = captcha_qa(*arguments, cwd=team)
+    assert answer.returncode == 4
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["check", "--config", "absent.toml"], "error: --config names absent.toml, which does not exist"),
+        (["sandbox", "--port", "many"], "error: --port: 'many' is not a whole number from 0 to 65535"),
+        (["sandbox", "--time-scale", "-1"], "error: --time-scale: '-1' is not a number from 0, such as 0.5"),
+        (["sandbox", "--seed", "x"], "error: --seed: 'x' is not a whole number from 0"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_value_is_one_sentence(arguments: list[str], sentence: str, team: Path) -> None:
+    assert captcha_qa(*arguments, cwd=team).stderr.splitlines() == [sentence]
+
+
+def test_the_environment_stands_in_its_heading_only(team: Path) -> None:
+    lines = captcha_qa("check", "--env", "staging", cwd=team).stdout.splitlines()
+    assert "Environment staging" in lines
+    assert not any(line.split()[:1] == ["env"] for line in lines)
+
+
+def test_help_and_version_answer_0(team: Path) -> None:
+    version = captcha_qa("--version", cwd=team)
+    assert (version.returncode, version.stdout.strip()) == (0, f"captcha-qa {__version__}")
+    assert captcha_qa("--help", cwd=team).returncode == 0
+    assert captcha_qa("check", "--help", cwd=team).returncode == 0
+
+
+def test_the_demo_is_shown_without_any_file(tmp_path: Path) -> None:
+    answer = captcha_qa("check", cwd=tmp_path)
+    assert answer.returncode == 0
+    assert "Environment demo" in answer.stdout
+
+
+def test_a_file_above_the_repository_is_not_read(team: Path) -> None:
+    repository = team / "repository"
+    (repository / ".git").mkdir(parents=True)
+    answer = captcha_qa("check", cwd=repository)
+    assert "Configuration: no configuration file" in answer.stdout
+
+
+def test_the_sandbox_without_its_extra_is_one_sentence(team: Path) -> None:
+    blocked = team / "blocked"
+    blocked.mkdir()
+    (blocked / "uvicorn.py").write_text("raise ModuleNotFoundError(name='uvicorn')\n")
+    root = str(Path(__file__).parents[2])
+    answer = captcha_qa("sandbox", cwd=team, PYTHONPATH=os.pathsep.join([str(blocked), root]))
+    assert answer.returncode == 4
+    assert answer.stderr.splitlines() == [
+        "error: the sandbox needs its extra: pip install 'pytest-captcha-qa[sandbox]'"
+    ]
+
+
+def test_the_sandbox_prints_its_addresses_and_ends_with_its_input(team: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_captcha_qa.cli.main", "sandbox", "--json", "--time-scale", "0"],
+        cwd=team,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    addresses = json.loads(process.stdout.readline())
+    assert {"provider", "vendor", "site", "audit"} <= set(addresses)
+    process.communicate(timeout=30)
+    assert process.returncode == 0

@@ -1,0 +1,76 @@
+"""The built-in suites, run in this repository as its reader does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FORMS = {"signup": "recaptcha_v2", "contact": "recaptcha_v3", "login": "turnstile", "order": "geetest_v3"}
+
+
+@pytest.fixture(scope="module")
+def demo(new_project: Callable[..., Any]) -> Any:
+    """The suites against the demo site, from an empty folder."""
+    return new_project().run("--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites", "-v")
+
+
+def test_every_form_of_the_demo_passes(demo: Any) -> None:
+    assert demo.code == demo.verdict["exit"] == 0, demo.output
+    assert {slug: form["verdict"] for slug, form in demo.verdict["forms"].items()} == dict.fromkeys(FORMS, "ok")
+
+
+@pytest.mark.parametrize(("form", "type"), FORMS.items())
+def test_each_form_is_seen_to_accept_and_to_refuse(demo: Any, form: str, type: str) -> None:
+    attempts = [a for a in demo.attempts if a["slug"] == form]
+    expected = [(a["expect"], a["verify_status"]) for a in attempts]
+    assert {a["type"] for a in attempts} == {type}
+    assert expected.count(("accept", "pass")) == 2
+    assert expected.count(("refuse", "fail")) == 4
+    assert sum(a["submits"] for a in attempts) == 2, "garbage and replays cost nothing"
+
+
+def test_a_flawed_site_fails_by_what_it_does_wrong(staging: Callable[..., Any]) -> None:
+    flawed = """
+[forms.open]
+path = "/unprotected"
+type = "recaptcha_v2"
+fields = { email = "{identity.email}", name = "{identity.name}" }
+success = { status = 303, location = "/welcome*" }
+refused = { status = 422 }
+"""
+    ran = staging({}, settings=flawed).run("--captcha-env=staging", "--pyargs", "pytest_captcha_qa.suites", "-rf")
+    assert ran.code == 1, ran.output
+    assert ran.verdict["forms"]["open"] | {"fault": "product", "verdict": "failed"} == ran.verdict["forms"]["open"]
+    assert ran.verdict["forms"]["login"]["verdict"] == "ok"
+    failed = {line.split("::")[1].split("[")[0] for line in ran.output.splitlines() if line.startswith("FAILED ")}
+    assert failed == {
+        "test_a_missing_token_is_refused",
+        "test_an_empty_token_is_refused",
+        "test_a_made_up_token_is_refused",
+        "test_a_used_token_is_refused",
+    }
+    assert ran.output.count("no configured form matches this test") == 0
+
+
+def test_types_without_a_form_are_skipped_with_a_sentence(staging: Callable[..., Any]) -> None:
+    ran = staging({}).run("--captcha-env=staging", "-rs", "--pyargs", "pytest_captcha_qa.suites")
+    assert (ran.code, ran.counts) == (0, "5 passed, 15 skipped"), ran.output
+    assert "no configured form matches this test" in ran.output
+
+
+def test_the_repository_collects_its_suites_without_arguments() -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CAPTCHA_QA_", "PYTEST_"))}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--captcha-env=demo", "--co", "-q"],
+        cwd=ROOT, env=kept, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    collected = [line for line in ran.stdout.splitlines() if "::" in line]
+    assert (ran.returncode, len(collected)) == (0, 20), ran.stdout
+    assert all(line.startswith("suites/test_") for line in collected)

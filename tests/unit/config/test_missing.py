@@ -1,0 +1,143 @@
+"""What keeps a run from starting is told before its first test, all of it, with no value repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_captcha_qa.config.accounts import PROVIDERS
+from pytest_captcha_qa.config.settings import Settings
+from pytest_captcha_qa.provider.dialects import DIALECTS
+
+Loader = Callable[..., Settings]
+
+TEAM = """
+[accounts.main]
+provider = "captchaai"
+api_key_env = "API_KEY"
+
+[accounts.local]
+provider = "sandbox"
+url_env = "SANDBOX_URL"
+
+[env.staging]
+kind = "staging"
+origins = ["https://staging.shop.example"]
+base_url_env = "SITE_URL"
+account = "main"
+
+[env.staging.http]
+basic_auth_env = "AUTH"
+headers_env = "HEADERS"
+cookie_file = "cookie.txt"
+proxy_env = "PROXY"
+ca_file = "ca.pem"
+
+[env.local]
+kind = "qa"
+origins = ["http://127.0.0.1:8000"]
+account = "local"
+forms.contact = { verify = { via = "siteverify", secret_env = "VENDOR_SECRET", url_env = "VENDOR_URL" } }
+
+[forms.signup]
+path = "/signup"
+type = "recaptcha_v2"
+success = { status = 303 }
+
+[forms.contact]
+path = "/contact"
+type = "hcaptcha"
+success = { status = 303 }
+verify = { via = "siteverify", secret_env = "VENDOR_SECRET" }
+"""
+STAGING = {
+    "API_KEY": "hunter2",
+    "SITE_URL": "https://staging.shop.example",
+    "AUTH": "qa:hunter2",
+    "HEADERS": "X-A: hunter2",
+    "PROXY": "http://u:hunter2@proxy:1",
+    "VENDOR_SECRET": "hunter2",
+}
+LOCAL = {"SANDBOX_URL": "http://127.0.0.1:1", "VENDOR_SECRET": "s", "VENDOR_URL": "http://127.0.0.1:2"}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> None:
+    (tmp_path / "cookie.txt").write_text("session=hunter2")
+    (tmp_path / "ca.pem").write_text("")
+
+
+@pytest.mark.usefixtures("files")
+def test_nothing_is_missing_once_all_is_set(load_text: Loader) -> None:
+    settings = load_text(TEAM, environ=STAGING | LOCAL)
+    assert settings.environment("staging").missing() == []
+    assert settings.environment("local").missing() == []
+
+
+def test_everything_is_told_at_once_and_each_thing_once(load_text: Loader) -> None:
+    problems = load_text(TEAM).environment("staging").missing()
+    for name in (*STAGING, "cookie.txt", "ca.pem"):
+        assert sum(name in problem for problem in problems) == 1, name
+    assert len(problems) == len(STAGING) + 2
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("SITE_URL", "https://evil.example", "SITE_URL says https://evil.example, which is not among origins"),
+        ("SITE_URL", "hunter2", "SITE_URL holds no usable address"),
+        ("AUTH", "hunter2", "AUTH must be written user:password"),
+        ("HEADERS", "hunter2", "HEADERS must be written as a JSON object or as lines"),
+        ("API_KEY", "", "the variable API_KEY is empty"),
+    ],
+)
+def test_a_value_in_a_wrong_shape_is_told(name: str, value: str, sentence: str, load_text: Loader) -> None:
+    (problem,) = load_text(TEAM, environ=STAGING | {name: value}).environment("staging").missing()
+    assert sentence in problem
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("name", ["SANDBOX_URL", "VENDOR_URL"])
+def test_an_address_that_is_none_is_told_before_a_token_is_paid_for(name: str, load_text: Loader) -> None:
+    (problem,) = load_text(TEAM, environ=LOCAL | {name: "ftp://x"}).environment("local").missing()
+    assert name in problem
+    assert "no usable address" in problem
+
+
+@pytest.mark.usefixtures("files")
+def test_only_the_forms_of_the_run_count(load_text: Loader) -> None:
+    environ = {name: value for name, value in STAGING.items() if name != "VENDOR_SECRET"}
+    staging = load_text(TEAM, environ=environ).environment("staging")
+    assert staging.missing(["signup"]) == []
+    (problem,) = staging.missing(["signup", "contact"])
+    assert "VENDOR_SECRET" in problem
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentence"),
+    [
+        ('"captchaai"', '"twocaptcha"', "twocaptcha is not in this version yet; there are: captchaai, sandbox"),
+        ('api_key_env = "API_KEY"', 'api_key_env = "API_KEY"\nsolver_proxy_env = "P"', "a solver's proxy is not in"),
+        ("base_url_env =", 'store_env = "STORE"\nbase_url_env =', "a shared store is not in this version yet"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_what_this_version_cannot_do_is_told(right: str, wrong: str, sentence: str, load_text: Loader) -> None:
+    (problem,) = load_text(TEAM.replace(right, wrong), environ=STAGING).environment("staging").missing()
+    assert sentence in problem
+
+
+def test_a_sandbox_of_ones_own_needs_an_address(load_text: Loader) -> None:
+    local = load_text(TEAM.replace('url_env = "SANDBOX_URL"', ""), environ=LOCAL).environment("local")
+    assert local.missing() == [
+        "accounts.local.url_env is missing: only `demo` starts a sandbox itself; "
+        "name the variable that holds the provider address of yours"
+    ]
+    assert load_text(TEAM).environment("demo").missing() == []
+
+
+def test_the_providers_that_are_spoken_are_those_with_a_dialect() -> None:
+    assert {name for name, traits in PROVIDERS.items() if traits.spoken} == set(DIALECTS)

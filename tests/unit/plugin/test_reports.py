@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_captcha_qa.errors import BudgetExhausted, CaptchaQAError, ConfigError, ProviderUnavailable, ScopeDenied
+from pytest_captcha_qa.model.attempt import Fault, Outcome, Result, Verdict, VerifyStatus
+from pytest_captcha_qa.plugin import reports
+from pytest_captcha_qa.reporting.verdict import Cause
+
+
+def item(*outcomes: Outcome, used: tuple[str, ...] = (), forms: tuple[str, ...] = ()) -> Any:
+    made: Any = SimpleNamespace(nodeid="test_it.py::test_it", stash=pytest.Stash())
+    made.stash[reports.FORMS] = forms
+    made.stash[reports.CASE] = SimpleNamespace(outcomes=list(outcomes), used_forms=used)
+    return made
+
+
+def outcome(fault: Fault | None, reason: str = "it did not work") -> Outcome:
+    result = Result.OK if fault is None else Result.FAILED
+    return Outcome(result, Verdict(VerifyStatus.FAIL, reason), fault=fault)
+
+
+def report(outcome: Any = "failed", longrepr: Any = "boom", sections: Any = ()) -> pytest.TestReport:
+    return pytest.TestReport(
+        "test_it.py::test_it", ("test_it.py", 6, "test_it"), {}, outcome, longrepr, "call", sections=sections
+    )
+
+
+def call(error: BaseException | None = None) -> Any:
+    if error is None:
+        return SimpleNamespace(excinfo=None)
+    return SimpleNamespace(excinfo=SimpleNamespace(value=error))
+
+
+def cause(item: Any, error: BaseException | None, outcome: str = "failed") -> Cause | None:
+    made = report(outcome)
+    reports.annotate(item, call(error), made)
+    return reports.cause_of(made)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("write it so"), 4),
+        (ScopeDenied("not yours"), 15),
+        (ProviderUnavailable("down"), 12),
+        (BudgetExhausted("used up"), 13),
+    ],
+)
+def test_an_error_of_ours_gives_its_code_and_sentence(error: CaptchaQAError, code: int) -> None:
+    assert cause(item(), error) == Cause(code, error.message, "test_it.py::test_it")
+
+
+def test_a_failed_assertion_is_explained_by_the_worst_outcome() -> None:
+    outcomes = [outcome(Fault.PROVIDER, "no token"), outcome(Fault.PRODUCT, "refused"), outcome(None)]
+    assert cause(item(*outcomes), AssertionError()) == Cause(1, "refused", "test_it.py::test_it")
+
+
+def test_a_failed_assertion_without_a_bad_outcome_is_the_tests_own() -> None:
+    assert cause(item(outcome(None)), AssertionError()) == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it")
+
+
+@pytest.mark.parametrize("word", ["passed", "skipped", "rerun"])
+def test_what_did_not_fail_counts_for_nothing(word: str) -> None:
+    assert cause(item(outcome(Fault.PRODUCT)), None, word) is None
+
+
+def test_a_failure_that_is_run_again_counts_for_nothing() -> None:
+    made = report()
+    reports.annotate(item(), call(AssertionError()), made)
+    made.outcome = "rerun"  # type: ignore[assignment] # as pytest-rerunfailures does after our hook
+    assert reports.cause_of(made) is None
+
+
+def test_a_failure_of_an_ordinary_test_counts_as_one() -> None:
+    assert reports.cause_of(report()) == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it")
+    assert not reports.is_captcha_report(report())
+
+
+def test_a_report_names_each_form_once_marked_ones_first() -> None:
+    made = report("passed")
+    reports.annotate(item(used=("login", "signup"), forms=("signup",)), call(), made)
+    assert reports.forms_in(made) == ["signup", "login"]
+    assert reports.is_captcha_report(made)
+
+
+def test_what_a_report_carries_survives_the_way_from_an_xdist_worker() -> None:
+    made = report()
+    reports.annotate(item(forms=("login",)), call(ProviderUnavailable("down")), made)
+    arrived = pytest.TestReport._from_json(made._to_json())
+    assert reports.cause_of(arrived) == reports.cause_of(made)
+    assert reports.forms_in(arrived) == ["login"]
+
+
+def test_an_outage_can_be_shown_as_a_skip_and_keeps_its_code() -> None:
+    made = report()
+    reports.annotate(item(), call(ProviderUnavailable("down")), made)
+    reports.show_outage_as_skip(made)
+    assert (made.outcome, made.longrepr) == ("skipped", ("test_it.py", 6, "Skipped: down"))
+    assert reports.cause_of(made) == Cause(12, "down", "test_it.py::test_it", failed=False)
+
+
+@pytest.mark.parametrize("error", [ConfigError("write it so"), AssertionError()])
+def test_nothing_but_an_outage_is_shown_as_a_skip(error: BaseException) -> None:
+    made = report()
+    reports.annotate(item(), call(error), made)
+    reports.show_outage_as_skip(made)
+    assert made.failed
+
+
+def test_an_earlier_execution_is_forgotten() -> None:
+    known = item(outcome(Fault.PRODUCT))
+    assert reports.has_case(known)
+    reports.forget(known)
+    reports.forget(known)
+    assert not reports.has_case(known)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_captcha_qa.sandbox import control
+from pytest_captcha_qa.sandbox.control import Control
+from pytest_captcha_qa.sandbox.provider_api import KeyState
+
+
+@pytest.fixture
+def proofs() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def operator(world: Any, make_client: Any, proofs: dict[str, str]) -> Any:
+    return make_client(control.build_app(Control(world.audit, world.faults, world.provider.keys, proofs)))
+
+
+def test_a_fresh_sandbox_has_counted_nothing(operator: Any) -> None:
+    counts = operator.get("/").json()
+    assert counts["provider"] == {
+        "submits": 0,
+        "polls": 0,
+        "reads": 0,
+        "by_key": {},
+        "tasks": {},
+        "codes": {},
+    }
+    assert counts["vendor"]["calls"] == 0
+    assert counts["site"]["posts_by_token"] == {}
+
+
+def test_one_message_sets_faults_accounts_and_proofs(
+    world: Any, operator: Any, proofs: dict[str, str], key: str
+) -> None:
+    message = {
+        "faults": {
+            "provider": [{"kind": "error", "code": "MAX_USER_TURN"}],
+            "site": [{"kind": "delay", "seconds": 1}],
+        },
+        "keys": {key: {"balance": 0, "threads": 5}},
+        "proofs": {"team": "text"},
+    }
+    assert operator.post_json("/control", message).status == 200
+    assert (len(world.faults.provider.faults), len(world.faults.site.faults)) == (1, 1)
+    assert world.provider.keys == {key: KeyState(balance=0, threads=5)}
+    assert proofs == {"team": "text"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        {"fault": {}},
+        {"keys": []},
+        {"keys": {"k": []}},
+        {"keys": {"k": {"balance": "1"}}},
+        {"keys": {"k": {"threads": 1.5}}},
+        {"keys": {"k": {"money": 1}}},
+        {"proofs": {"p": 1}},
+        {"proofs": {"p": "x"}, "faults": {"site": [{"kind": "nonsense"}]}},
+    ],
+)
+def test_a_wrong_message_is_refused_with_its_reason_and_changes_nothing(
+    world: Any, operator: Any, proofs: dict[str, str], message: Any
+) -> None:
+    reply = operator.post_json("/control", message)
+    assert reply.status == 400
+    assert reply.json()["error"]
+    assert (world.provider.keys, proofs) == ({}, {})
+
+
+def test_a_body_that_is_no_json_is_refused(operator: Any) -> None:
+    assert operator.post("/control", {"a": "b"}).status == 400
+
+
+def test_reset_clears_counts_faults_and_accounts_but_not_proofs(
+    world: Any, operator: Any, proofs: dict[str, str], provider: Any, key: str
+) -> None:
+    message = {"faults": {"site": [{"kind": "empty"}]}, "keys": {key: {"balance": 0}}, "proofs": {"p": "x"}}
+    operator.post_json("/control", message)
+    provider.get("/in.php", {"key": key})
+    assert operator.get("/").json()["provider"]["codes"] == {"ERROR_BAD_PARAMETERS": 1}
+    assert operator.post("/reset").status == 200
+    assert operator.get("/").json()["provider"]["codes"] == {}
+    assert not world.faults.site.faults
+    assert (world.provider.keys, proofs) == ({}, {"p": "x"})
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("POST", "/control"), ("POST", "/reset")])
+def test_no_page_in_a_browser_may_call(operator: Any, method: str, path: str) -> None:
+    assert operator.call(method, path, headers={"origin": "https://evil.example"}).status == 403

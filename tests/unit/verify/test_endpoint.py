@@ -1,0 +1,115 @@
+"""What the team's endpoint is asked, and how its answer is judged."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+
+from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
+from pytest_captcha_qa.model.attempt import VerifyStatus
+from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.form import Rule
+from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.verify.endpoint import EndpointVerifier
+
+TOKEN = Solution({"token": "the-token"}, user_agent="Solver/1")
+
+
+@pytest.fixture
+def verify(client, spec, challenge, grants, deadline):
+    """Verify a token; keywords go to the form's `verify`."""
+
+    def verify_it(kind=CaptchaType.TURNSTILE, solution=TOKEN, **verify):
+        form = spec(kind, verify={"url": "/api/verify", **verify})
+        return EndpointVerifier(client).verify(form, challenge(kind), solution, {}, grants, deadline)
+
+    return verify_it
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "fields"),
+    [
+        (CaptchaType.RECAPTCHA_V2, {"token": "t"}, {"g-recaptcha-response": "t"}),
+        (CaptchaType.TURNSTILE, {"token": "t"}, {"cf-turnstile-response": "t"}),
+        (CaptchaType.HCAPTCHA, {"token": "t"}, {"h-captcha-response": "t", "g-recaptcha-response": "t"}),
+        (
+            CaptchaType.GEETEST_V3,
+            {"challenge": "c", "validate": "v", "seccode": "s"},
+            {"geetest_challenge": "c", "geetest_validate": "v", "geetest_seccode": "s"},
+        ),
+    ],
+)
+def test_the_token_is_posted_under_the_names_of_the_form(client, verify, kind, parts, fields):
+    client.will({"success": True})
+
+    assert verify(kind, Solution(parts)).status is VerifyStatus.PASS
+    method, url, grant, _ = client.asked[0]
+    assert (method, url) == ("POST", "https://shop.example/api/verify")
+    assert grant is not None
+    assert dict(parse_qsl(client.body)) == fields
+
+
+def test_the_solutions_user_agent_goes_along(client, verify):
+    client.will({"success": True})
+    verify()
+
+    assert client.asked[0][3].user_agent == "Solver/1"
+
+
+def test_without_a_solution_no_token_field_is_sent(client, verify):
+    client.will({"success": False})
+
+    assert verify(solution=None).status is VerifyStatus.FAIL
+    assert client.body == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "rules", "verdict"),
+    [
+        ({"success": True}, 200, {}, VerifyStatus.PASS),
+        ({"success": False}, 200, {}, VerifyStatus.FAIL),
+        ({"success": "true"}, 200, {}, VerifyStatus.FAIL),
+        ({"success": False}, 422, {}, VerifyStatus.FAIL),
+        ({"error": "x"}, 200, {}, VerifyStatus.ERROR),
+        ("<html>", 200, {}, VerifyStatus.ERROR),
+        ({"success": False}, 500, {}, VerifyStatus.ERROR),
+        ({"success": False}, 401, {}, VerifyStatus.ERROR),
+        ("", 404, {"success": Rule(status=(204,))}, VerifyStatus.ERROR),
+        ("", 204, {"success": Rule(status=(204,))}, VerifyStatus.PASS),
+        ("", 422, {"success": Rule(status=(204,))}, VerifyStatus.FAIL),
+        ({"code": "captcha"}, 403, {"refused": Rule(status=(403,))}, VerifyStatus.FAIL),
+        ({"success": False}, 200, {"refused": Rule(status=(403,))}, VerifyStatus.ERROR),
+    ],
+)
+def test_the_rules_judge_and_neither_is_an_error(client, verify, answer, status, rules, verdict):
+    client.will(answer, status=status)
+
+    assert verify(**rules).status is verdict
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://elsewhere.example/verify", ScopeDenied),
+        ("https://user@shop.example/verify", ConfigError),
+        ("", ConfigError),
+        (None, ConfigError),
+    ],
+)
+def test_an_address_that_must_not_be_asked_is_not(client, verify, url, error):
+    with pytest.raises(error):
+        verify(url=url)
+    assert client.asked == []
+
+
+def test_a_type_that_cannot_be_asked_about_says_so(client, verify):
+    with pytest.raises(ConfigError, match="altcha cannot be verified with via = 'endpoint'"):
+        verify(CaptchaType.ALTCHA)
+
+
+def test_no_answer_is_a_verifier_error(client, verify):
+    client.answers.append(TransportError("POST: reset", kind="reset"))
+
+    with pytest.raises(VerifierError, match="the endpoint of form 'signup' does not answer"):
+        verify()
