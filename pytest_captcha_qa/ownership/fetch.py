@@ -83,7 +83,7 @@ class ProofFetcher:
 
 
 # The site is there and does not answer; a name that does not resolve or a wrong certificate may be anybody's.
-_DOWN = frozenset({"refused", "connect_timeout", "timeout", "reset"})
+_DOWN = frozenset({"refused", "connect_timeout", "timeout", "reset", "resources"})
 _GATEWAY = frozenset({502, 503, 504})
 
 

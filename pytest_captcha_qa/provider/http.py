@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -32,6 +32,7 @@ from pytest_captcha_qa.transport import ANSWER_LIMIT, HttpClient, Payload, Reply
 _POLL_FLOOR = 0.02  # seconds; a scaled sandbox must not be polled in a busy loop
 _UNKNOWN_PAUSE = 5.0  # seconds before a request is repeated whose answer nobody understood
 _LONGEST_RETRY_AFTER = 3600.0
+_HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} (?:GMT|\+0000)\Z")
 _Errors = Mapping[Reaction, type[CaptchaQAError] | None]
 
 
@@ -252,12 +253,21 @@ def _is_marked(solution: Solution, mark: Mark | None) -> bool:
 
 def _retry_after(text: str) -> float | None:
     """Return the seconds a `Retry-After` header asks for, as a number or a date; None if it says neither."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(text)
-        except ValueError:
+    text = text.strip()
+    seconds = wire.read_decimal(text)
+    if seconds is None:
+        moment = _moment(text)
+        if moment is None:
             return None
-        seconds = (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(0.0, seconds), _LONGEST_RETRY_AFTER) if math.isfinite(seconds) else None
+        seconds = (moment - datetime.now(UTC)).total_seconds()
+    return min(max(0.0, seconds), _LONGEST_RETRY_AFTER)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment of a date as RFC 9110 writes it; the shape keeps every part within what a date can hold."""
+    if not _HTTP_DATE.match(text):
+        return None
+    try:
+        return parsedate_to_datetime(text)
+    except ValueError:  # such as the 31st of February
+        return None

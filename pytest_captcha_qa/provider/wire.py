@@ -22,6 +22,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]+\Z")
 _COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+\Z", re.ASCII)
 _COOKIE_VALUE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*\Z")
 _DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?\Z", re.ASCII)
+_USER_AGENT = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,499}\Z")
 _USER_AGENTS = ("useragent", "userAgent", "user_agent")
 _GOOD, _BAD = (1, "1"), (0, "0")
 
@@ -169,8 +170,8 @@ def _user_agent(*places: object) -> str | None:
         if isinstance(place, dict):
             for name in _USER_AGENTS:
                 agent = place.get(name)
-                if isinstance(agent, str) and agent.isascii() and agent.isprintable() and agent:
-                    return agent
+                if isinstance(agent, str) and _USER_AGENT.match(agent.strip()):
+                    return agent.strip()
     return None
 
 

@@ -34,17 +34,17 @@ _PURGE_EVERY = 60.0
 _CLOCK_STEP = 0.5
 # SQLite waits for a lock in C, where Ctrl-C is not seen, and looks less and less often: a process that waits long is
 # overtaken by all that come later. So it waits in short goes, each of which begins anew with frequent looks.
-_GO = 0.02
+_GO = 0.1
 _LONGEST_PAUSE = 0.005
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A connection, the lock of its threads, the process that may use it, and the file it stands for."""
+    """A connection, the lock of its threads, and the file it stands for."""
 
     connection: sqlite3.Connection
     lock: threading.Lock
-    pid: int
     identity: tuple[int, int] | None
 
 
@@ -57,11 +57,11 @@ class Database:
         Raises:
             StoreUnavailable: it cannot; the message names the path and says what to do.
         """
-        self._path = path
+        self.path = path
         self._clock = clock
         self._busy_timeout = busy_timeout
-        self._inherited: list[_Session] = []
-        self._session: _Session | None = None
+        # By process: what a fork inherits is kept untouched, since closing it would disturb the parent's locks.
+        self._sessions: dict[int, _Session] = {}
         self._purge_at = 0.0
         with self.transaction():
             pass
@@ -89,75 +89,80 @@ class Database:
 
     def close(self) -> None:
         """Close the connection of this process; the next use opens it again."""
-        session, self._session = self._session, None
-        if session is not None and session.pid == os.getpid():
+        session = self._sessions.pop(os.getpid(), None)
+        if session is not None:
             with session.lock:
                 session.connection.close()
 
     @contextmanager
     def _entered(self) -> Iterator[sqlite3.Connection]:
-        session = self._session
-        if session is not None and session.pid != os.getpid():
-            self._inherited.append(session)  # closing it here would disturb the parent's locks on the file
-            session = None
-        if session is None:
-            session = self._session = self._connect()
+        session = self._sessions.get(os.getpid()) or self._opened()
         with session.lock:
-            if session.identity != _identity(self._path):
-                self._session = None
+            if session.identity != _identity(self.path):
+                self._sessions.pop(os.getpid(), None)
                 session.connection.close()
                 raise StoreUnavailable(
-                    f"the state store {self._path} was removed or replaced while in use and what it knew is "
+                    f"the state store {self.path} was removed or replaced while in use and what it knew is "
                     "lost; the next call starts with what lies there now"
                 )
             yield session.connection
 
+    def _opened(self) -> _Session:
+        """Return the session of this process, opened by whichever of its threads is first."""
+        opened = self._connect()
+        session = self._sessions.setdefault(os.getpid(), opened)
+        if session is not opened:
+            opened.connection.close()
+        return session
+
     def _prepare(self) -> None:
-        network = network_file_system(self._path.parent)
+        network = network_file_system(self.path.parent)
         if network is not None:
             raise StoreUnavailable(
-                f"the state store {self._path} lies on a network file system ({network}), where SQLite "
+                f"the state store {self.path} lies on a network file system ({network}), where SQLite "
                 "cannot lock safely; put it on a local disk, or share a Redis between machines (store_env)"
             )
-        self._path.parent.parent.mkdir(parents=True, exist_ok=True)
-        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        self.path.parent.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
         self._protect()
 
     def _protect(self) -> None:
         """Create the file readable by its user only; SQLite gives its -wal and -shm the same mode."""
         try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             # Not opened here: closing any descriptor of the file would drop the locks of this process on it.
-            found = self._path.stat()
+            found = self.path.stat()
             if not stat.S_ISREG(found.st_mode):
                 raise StoreUnavailable(
-                    f"the state store {self._path} is a folder or device, not a file; choose another path"
+                    f"the state store {self.path} is a folder or device, not a file; choose another path"
                 ) from None
             if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
                 raise StoreUnavailable(
-                    f"the state store {self._path} belongs to another user; remove it or choose another path"
+                    f"the state store {self.path} belongs to another user; remove it or choose another path"
                 ) from None
             if found.st_mode & 0o077:
-                self._path.chmod(0o600)
+                self.path.chmod(0o600)
 
     def _connect(self) -> _Session:
         self._prepare()
         go = min(_GO, self._busy_timeout)
-        connection = sqlite3.connect(self._path, timeout=go, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=go, isolation_level=None, check_same_thread=False)
         try:
             self._set_up(connection)
         except BaseException:
             connection.close()
             raise
-        return _Session(connection, threading.Lock(), os.getpid(), _identity(self._path))
+        return _Session(connection, threading.Lock(), _identity(self.path))
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA synchronous = FULL")  # a spent token must stay spent after a power cut
+        self._patiently(connection, "PRAGMA synchronous = FULL")  # a spent token must stay spent after a power cut
         self._patiently(connection, "BEGIN IMMEDIATE")
         self._ensure_schema(connection)
         self._patiently(connection, "COMMIT")
-        self._patiently(connection, "PRAGMA journal_mode = WAL")
+        mode = self._patiently(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise sqlite3.OperationalError("it cannot have a write-ahead log there")
         damage = self._patiently(connection, "PRAGMA quick_check(1)").fetchone()[0]
         if damage != "ok":
             raise sqlite3.DatabaseError(damage)
@@ -182,11 +187,11 @@ class Database:
                 connection.execute(statement)
         elif owner != _APPLICATION_ID:
             raise StoreUnavailable(
-                f"{self._path} is a database of another program; choose another path for the state store"
+                f"{self.path} is a database of another program; choose another path for the state store"
             )
         elif version > _SCHEMA_VERSION:
             raise StoreUnavailable(
-                f"the state store {self._path} was written by a newer version of captcha-qa; "
+                f"the state store {self.path} was written by a newer version of captcha-qa; "
                 "update this one or choose another path"
             )
 
@@ -216,29 +221,29 @@ class Database:
             raise StoreUnavailable(self._operational(str(error))) from error
         except sqlite3.Error as error:
             raise StoreUnavailable(
-                f"the state store {self._path} is damaged or no store at all; delete it (it holds only "
+                f"the state store {self.path} is damaged or no store at all; delete it (it holds only "
                 "short-lived state) or choose another path"
             ) from error
         except OSError as error:
             raise StoreUnavailable(
-                f"the state store {self._path} cannot be created: {error.strerror or 'unknown fault'}; "
+                f"the state store {self.path} cannot be created: {error.strerror or 'unknown fault'}; "
                 "choose a path in a folder you can write to"
             ) from error
 
     def _operational(self, fault: str) -> str:
         if "locked" in fault:
             return (
-                f"the state store {self._path} was locked by another process for {self._busy_timeout:g} s; "
+                f"the state store {self.path} was locked by another process for {self._busy_timeout:g} s; "
                 "look for a process that hangs"
             )
         if "full" in fault or "disk I/O" in fault:
-            return f"the state store {self._path} cannot be written ({fault}); free space on its disk"
-        return f"the state store {self._path} cannot be used ({fault}); choose a path you can read and write"
+            return f"the state store {self.path} cannot be written ({fault}); free space on its disk"
+        return f"the state store {self.path} cannot be used ({fault}); choose a path you can read and write"
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
     # The low byte is the code, the rest tells more precisely who is in the way.
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return error.sqlite_errorcode & 0xFF in _BUSY
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import platformdirs
 
 from pytest_captcha_qa.engine.key_state import KeyState
+from pytest_captcha_qa.errors import StoreUnavailable
 from pytest_captcha_qa.state.cells import Cell, CellLimits, Change, living
 from pytest_captcha_qa.state.database import Database
 from pytest_captcha_qa.state.transitional import Transition, TransitionalStore
@@ -20,6 +22,7 @@ from pytest_captcha_qa.state.transitional import Transition, TransitionalStore
 T = TypeVar("T")
 
 _EPOCH = "sqlite"  # what was committed to a file outlives every process
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def default_path(name: str) -> Path:
@@ -42,7 +45,7 @@ class SqliteStore(TransitionalStore):
 
     def _apply(self, key: str, transition: Transition[T]) -> T:
         with self._database.transaction() as (connection, now):
-            before = _load_key(connection, key)
+            before = _readable(self._database, lambda: _load_key(connection, key))
             state, answer = transition(before, self._moment(now))
             if state is not None and state != before:
                 connection.execute(
@@ -69,7 +72,7 @@ class SqliteLimits(CellLimits):
 
     def _apply(self, name: str, change: Change[T]) -> T:
         with self._database.transaction() as (connection, now):
-            before = _load_cell(connection, name)
+            before = _readable(self._database, lambda: _load_cell(connection, name))
             cell, answer = change(living(before, now), now)
             if cell is None and before is not None:
                 connection.execute("DELETE FROM cells WHERE name = ?", (name,))
@@ -85,11 +88,27 @@ class SqliteLimits(CellLimits):
         self._database.close()
 
 
+def _readable(database: Database, load: Callable[[], T]) -> T:
+    """Return what `load` reads.
+
+    Raises:
+        StoreUnavailable: the entry is not one that this version writes.
+    """
+    with suppress(*_UNREADABLE):
+        return load()
+    # Raised here, outside any `except`: the reader's exceptions hold the entry, and so perhaps a token.
+    raise StoreUnavailable(
+        f"the state store {database.path} holds an entry that cannot be read; delete the file (it holds only "
+        "short-lived state) or choose another path"
+    )
+
+
+# Read as bytes: where text is not UTF-8, SQLite's error would show it.
 def _load_key(connection: sqlite3.Connection, key: str) -> KeyState | None:
-    row = connection.execute("SELECT state FROM keys WHERE key = ?", (key,)).fetchone()
+    row = connection.execute("SELECT CAST(state AS BLOB) FROM keys WHERE key = ?", (key,)).fetchone()
     return KeyState.from_json(json.loads(row[0])) if row else None
 
 
 def _load_cell(connection: sqlite3.Connection, name: str) -> Cell | None:
-    row = connection.execute("SELECT value, until FROM cells WHERE name = ?", (name,)).fetchone()
-    return Cell(json.loads(row[0]), row[1]) if row else None
+    row = connection.execute("SELECT CAST(value AS BLOB), until FROM cells WHERE name = ?", (name,)).fetchone()
+    return Cell(json.loads(row[0]), float(row[1])) if row else None

@@ -12,10 +12,10 @@ does. Whatever fails is a TransportError whose `kind` is a key of KINDS, or a Sc
 cause, a context or a traceback that could show a key or a body.
 """
 
+from pytest_captcha_qa.transport.access import HttpAccess
 from pytest_captcha_qa.transport.client import (
     ANSWER_LIMIT,
     PAGE_LIMIT,
-    HttpAccess,
     HttpClient,
     Permission,
     ProofFetch,

@@ -6,23 +6,24 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from pathlib import Path
 from types import MappingProxyType
 
 import requests
 from requests.cookies import RequestsCookieJar, extract_cookies_to_jar, get_cookie_header
 
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, ScopeDenied, TransportError
+from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, TransportError
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.model.url import Origin, Url
 from pytest_captcha_qa.scope import ScopeGrant, ensure
+from pytest_captcha_qa.transport.access import HttpAccess
 from pytest_captcha_qa.transport.connections import Adapter, Call, calling, hide_queries
 from pytest_captcha_qa.transport.faults import KINDS, LIBRARY_ERRORS, kind_of
 from pytest_captcha_qa.transport.payload import NO_PAYLOAD, Payload
 from pytest_captcha_qa.transport.reply import Reply
+from pytest_captcha_qa.transport.threads import ThreadsExhausted
 
 PAGE_LIMIT = 2 * 1024 * 1024
 ANSWER_LIMIT = 64 * 1024
@@ -47,22 +48,6 @@ class ProofFetch:
 
 
 Permission = ScopeGrant | ProofFetch
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAccess:
-    """How the team's own environment is reached (`[env.X.http]`); none of it ever goes elsewhere.
-
-    `client_cert_file`: PEM with certificate and key; `ca_file`: PEM of the authorities to trust instead of
-    the public ones; `proxy`: URL of an HTTP proxy, user info included. Loopback is never reached through it.
-    """
-
-    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
-    cookies: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
-    basic_auth: tuple[str, str] | None = field(default=None, repr=False)
-    client_cert_file: str | None = None
-    ca_file: str | None = None
-    proxy: str | None = field(default=None, repr=False)
 
 
 _NO_ACCESS = HttpAccess()
@@ -97,11 +82,9 @@ class HttpClient:
         `learn` is told the values of the cookies that targets set.
 
         Raises:
-            ConfigError: a certificate file does not exist.
+            ConfigError: a certificate file does not exist, or a header, cookie or proxy cannot be used.
         """
-        for name, path in (("ca_file", access.ca_file), ("client_cert_file", access.client_cert_file)):
-            if path is not None and not Path(path).is_file():
-                raise ConfigError(f"{name} names {path}, which is no file")
+        access.check(marks)
         hide_queries()
         self._access = access
         self._marks = dict(marks)
@@ -166,19 +149,27 @@ class HttpClient:
         seconds = deadline.remaining()
         if seconds <= 0:
             return _error("timeout", method, url, sent=False)
-        with calling(seconds, loopback=url.origin.is_loopback) as call:
-            try:
-                _permit(method, url, grant)
-                request = self._prepared(method, url, payload, own=grant is not None)
-                with self._send(request, url, call, own=grant is not None) as answer:
-                    body = _body(answer, limit)
-            except ScopeDenied as denied:
-                return denied.with_traceback(None)
-            except LIBRARY_ERRORS as error:
-                return _error(call.late if call.is_late else kind_of(error), method, url, sent=call.sent)
-            # A body without a stated length just ends when the watchdog cuts it.
-            if call.is_late:
-                return _error("timeout", method, url)
+        try:
+            with calling(seconds, loopback=url.origin.is_loopback) as call:
+                return self._exchange(method, url, call, grant=grant, limit=limit, payload=payload)
+        except ThreadsExhausted as error:  # nobody can watch the call, so it is not begun
+            return _error(kind_of(error), method, url, sent=False)
+
+    def _exchange(
+        self, method: str, url: Url, call: Call, *, grant: Permission | None, limit: int, payload: Payload
+    ) -> Reply | CaptchaQAError:
+        try:
+            _permit(method, url, grant)
+            request = self._prepared(method, url, payload, own=grant is not None)
+            with self._send(request, url, call, own=grant is not None) as answer:
+                body = _body(answer, limit)
+        except ScopeDenied as denied:
+            return denied.with_traceback(None)
+        except LIBRARY_ERRORS as error:
+            return _error(call.late if call.is_late else kind_of(error), method, url, sent=call.sent)
+        # A body without a stated length just ends when the watchdog cuts it.
+        if call.is_late:
+            return _error("timeout", method, url)
         if isinstance(body, str):
             return _error(body, method, url)
         return Reply(answer.status_code, url, answer.headers, body)

@@ -6,7 +6,6 @@ import ipaddress
 import logging
 import os
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +13,13 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import urllib3.connection as u3c
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Retry
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
 from pytest_captcha_qa.errors import ScopeDenied
+from pytest_captcha_qa.transport.threads import started
 from pytest_captcha_qa.transport.watchdog import WATCHDOG, Watch
 
 _POOLS = 32
@@ -26,6 +27,7 @@ _CONNECTIONS = 128
 # Servers close idle connections after 2 s (gunicorn) or 5 s (uvicorn, Node). A form posted into a closing
 # connection is a reset that nobody may repeat, so only connections that were in use just now are used again.
 _REUSE_SECONDS = 1.0
+_FLAGS = frozenset({"secure", "httponly", "partitioned"})
 _Address = tuple[int, tuple[Any, ...]]
 
 
@@ -141,8 +143,7 @@ class _Served(u3c.HTTPConnection):
             except (OSError, UnicodeError) as error:
                 failures.append(error)
 
-        thread = threading.Thread(target=resolve, name="captcha-qa-resolver", daemon=True)
-        thread.start()
+        thread = started(resolve, name="captcha-qa-resolver")
         thread.join(max(0.0, call.remaining))
         if thread.is_alive() or failures:
             raise NameResolutionError(host, self, socket.gaierror(socket.EAI_NONAME, "no address"))
@@ -185,6 +186,27 @@ class Adapter(HTTPAdapter):
         manager: PoolManager = super().proxy_manager_for(*args, **kwargs)
         manager.pool_classes_by_scheme = dict(self._POOL_CLASSES)
         return manager
+
+    def build_response(self, req: PreparedRequest, resp: Any) -> Response:
+        """Return the answer; what its cookies say is first put into a form that the library's jar can read."""
+        original = getattr(resp, "_original_response", None)
+        if original is not None:
+            lines = original.msg.get_all("Set-Cookie", [])
+            del original.msg["Set-Cookie"], original.msg["Set-Cookie2"]
+            for line in lines:
+                original.msg["Set-Cookie"] = readable_cookie(line)
+        return super().build_response(req, resp)
+
+
+def readable_cookie(line: str) -> str:
+    """Return a Set-Cookie header without attributes that lack their value, as browsers take it.
+
+    The library's jar fails over a bare `Max-Age`, tells so by a warning, and keeps no cookie of the answer. It also
+    fails over Set-Cookie2, which nobody uses any more.
+    """
+    cookie, *attributes = line.split(";")
+    kept = [it for it in attributes if "=" in it or it.strip().lower() in _FLAGS]
+    return ";".join([cookie, *kept])
 
 
 class QueryFilter(logging.Filter):

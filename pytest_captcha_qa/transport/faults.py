@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import socket
 import ssl
@@ -10,6 +11,8 @@ from types import MappingProxyType
 
 import requests.exceptions as rq
 import urllib3.exceptions as u3
+
+from pytest_captcha_qa.transport.threads import ThreadsExhausted
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -23,6 +26,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "too_large": "the answer is larger than is read",
         "unreadable": "the answer is not readable HTTP",
         "redirect": "it redirects too often",
+        "resources": "this machine is out of threads, open files or memory: run fewer workers",
         "request": "the request cannot be written: check the configured headers, cookies and proxy",
     }
 )
@@ -33,6 +37,7 @@ LIBRARY_ERRORS = (rq.RequestException, u3.HTTPError, http.client.HTTPException, 
 
 # First match wins, over the error and all it wraps: a cause says more than its wrapper, so causes come first.
 _TABLE: tuple[tuple[type[BaseException], str], ...] = (
+    (ThreadsExhausted, "resources"),
     (u3.ProxyError, "proxy"),
     (rq.ProxyError, "proxy"),
     (u3.ProxySchemeUnknown, "request"),
@@ -79,6 +84,7 @@ _TABLE: tuple[tuple[type[BaseException], str], ...] = (
     (u3.PoolError, "reset"),
     (ValueError, "request"),
 )
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _OTHERWISE = "reset"  # an OSError of some other number, on an open connection
 
 
@@ -90,6 +96,8 @@ def kind_of(error: BaseException) -> str:
 def known_kind(error: BaseException) -> str | None:
     """Return the kind the table names, None where it names none."""
     family = list(_wrapped(error, set()))
+    if any(isinstance(member, OSError) and member.errno in _SCARCE for member in family):
+        return "resources"
     for cls, kind in _TABLE:
         if any(isinstance(member, cls) for member in family):
             return kind

@@ -11,6 +11,8 @@ import time
 from contextlib import suppress
 from typing import Self
 
+from pytest_captcha_qa.transport.threads import started
+
 # A socket time-out only limits the pause between two bytes. A peer that sends one byte a second keeps a
 # handshake, a header block or a body alive for ever, and nothing inside the blocked thread can end it.
 _IDLE_SECONDS = 5.0
@@ -75,12 +77,15 @@ class Watchdog:
         return Watch(self, time.monotonic() + seconds)
 
     def add(self, watch: Watch) -> None:
-        """Put a watch in line."""
+        """Put a watch in line.
+
+        Raises:
+            ThreadsExhausted: nobody can watch it.
+        """
         with self._changed:
-            heapq.heappush(self._line, (watch.until, next(self._numbers), watch))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="captcha-qa-watchdog", daemon=True)
-                self._thread.start()
+                self._thread = started(self._run, name="captcha-qa-watchdog")
+            heapq.heappush(self._line, (watch.until, next(self._numbers), watch))
             self._changed.notify()
 
     def reset(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.errors import ConfigError, TransportError, VerifierError
+from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
 from pytest_captcha_qa.model.attempt import Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, FormSpec
@@ -60,6 +60,7 @@ class SiteVerifier:
 
         Raises:
             ConfigError: the type has no such service, the secret is wrong, or a marked token would leave.
+            ScopeDenied: a token of the sandbox would leave this machine; nothing was sent.
             VerifierError: no documented answer came.
         """
         shape = _shape(challenge.type)
@@ -101,6 +102,11 @@ class SiteVerifier:
             given = Url.parse(self._stand_in)
         except UrlRefused as refused:
             raise ConfigError(f"the address that verify.url_env holds is refused: {refused}") from None
+        if self._source is TokenSource.SANDBOX and not given.origin.is_loopback:
+            raise ScopeDenied(
+                f"tokens of the sandbox stay on this machine, and verify.url_env leads to {given.origin}",
+                reason="sandbox_not_loopback",
+            )
         return Url(given.origin, vendor.path, "") if given.path == "/" else given
 
     def _who(self, shape: VendorShape) -> str:

@@ -63,13 +63,12 @@ def _read_siteverify(answer: object) -> VendorAnswer | None:
     if not isinstance(answer, dict) or not isinstance(answer.get("success"), bool):
         return None
     codes = answer.get("error-codes")
-    score = answer.get("score")
     return VendorAnswer(
         passed=answer["success"],
         codes=tuple(code for code in codes if _is_code(code)) if isinstance(codes, list) else (),
         hostname=_text(answer.get("hostname")),
         action=_text(answer.get("action")),
-        score=float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
+        score=_number(answer.get("score")),
     )
 
 
@@ -88,6 +87,15 @@ def _is_code(code: object) -> bool:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # JSON has integers that no float can hold
+        return None
 
 
 def _ask_token(field: str) -> Callable[[Challenge, Mapping[str, str]], Mapping[str, str]]:

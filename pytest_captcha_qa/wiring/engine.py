@@ -267,4 +267,5 @@ def _access(environment: EnvironmentConfig) -> HttpAccess:
         client_cert_file=str(http.client_cert) if http.client_cert else None,
         ca_file=str(http.ca) if http.ca else None,
         proxy=http.proxy(),
+        where=f"env.{environment.name}.http",
     )

@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from pytest_captcha_qa.engine.ports import PollTimes, Provider, ThreadsInfo
@@ -240,10 +242,20 @@ def _http_date(seconds: float) -> str:
         ("0", 0),
         ("-5", 0),
         ("99999999", 3600),
+        ("1.5", 1.5),
+        (" 7 ", 7),
         ("nan", None),
         ("inf", None),
+        ("1e999", None),
+        ("9" * 5000, None),
         ("soon", None),
         ("", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3600),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", None),
+        ("Mon, 31 Feb 2025 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2025 99:00:00 GMT", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
     ],
 )
 def test_too_many_requests_is_busy_for_as_long_as_the_service_says(header: str, seconds: float | None) -> None:
@@ -255,6 +267,37 @@ def test_too_many_requests_is_busy_for_as_long_as_the_service_says(header: str, 
         _sandbox(ScriptedClient(reply)).poll(_challenge(), "77", _deadline())
 
     assert submit.value.retry_after == poll.value.retry_after == seconds
+
+
+_HEADER = st.one_of(
+    st.text(st.characters(max_codepoint=0xFF)),
+    st.from_regex(r"\A-?[0-9]{0,400}(\.[0-9]{0,20})?(e[0-9]{1,4})?\Z"),
+    st.builds(
+        "{}, {} {} {} {}:{}:{} {}".format,
+        st.sampled_from(["Fri", "Friday", "", "Fro"]),
+        *[st.sampled_from(["0", "00", "31", "99", "-1", "9" * 30, "é"]) for _ in range(6)],
+        st.sampled_from(["GMT", "-2359", "+2359", "+9999", "-0000", "+0000", "EST", "", "+99999999"]),
+    ),
+    st.builds(
+        "Fri, {:02} {} {:04} {:02}:{:02}:{:02} {}".format,
+        st.integers(0, 99),
+        st.sampled_from(["Jan", "Feb", "Dec", "Xyz"]),
+        st.integers(0, 9999),
+        *[st.integers(0, 99) for _ in range(3)],
+        st.sampled_from(["GMT", "-2359", "+2359", "-0000", "+0000", "EST"]),
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(status=st.sampled_from([429, 500, 503, 302]), header=_HEADER)
+def test_whatever_a_service_puts_into_its_headers_it_is_one_of_our_errors(status: int, header: str) -> None:
+    reply = _reply("slow down", status, **{"Retry-After": header, "Content-Type": header, "Location": header})
+
+    with pytest.raises(ProviderError) as caught:
+        _submit(ScriptedClient(reply))
+
+    assert caught.value.retry_after is None or 0 <= caught.value.retry_after <= 3600
 
 
 @pytest.mark.parametrize(("ahead", "low", "high"), [(60, 50, 60), (-60, 0, 0)])

@@ -276,7 +276,7 @@ def test_the_user_agent_of_a_solution_is_kept(name: str, *, nested: bool) -> Non
     assert found.user_agent == "Mozilla/5.0"
 
 
-@pytest.mark.parametrize("agent", ["", 5, None, "line\r\nbreak", "é", ["x"]])
+@pytest.mark.parametrize("agent", ["", " ", 5, None, "line\r\nbreak", "é", ["x"], "x" * 501])
 def test_a_user_agent_that_cannot_stand_in_a_header_is_left_out(agent: object) -> None:
     found = wire.read_solution(wire.Good("03AF", {"useragent": agent}), V2)
 

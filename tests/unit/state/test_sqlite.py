@@ -174,6 +174,66 @@ def test_a_file_locked_for_too_long_is_told_in_words(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_file_that_is_locked_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "keys.sqlite3"
+    store = Database(path)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    soon = threading.Timer(0.4, other.execute, ("ROLLBACK",))
+    soon.start()
+    with store.transaction() as (connection, _):
+        assert connection.in_transaction
+    soon.join()
+    other.close()
+    store.close()
+
+
+def write_row(path: Path, statement: str, *values: object) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"state": "leased"',
+        "",
+        "null",
+        "[]",
+        '"hidden"',
+        "[" * 100_000,
+        "9" * 5000,
+        '{"state": "hidden"}',
+        '{"state": "leased", "generation": 1}',
+        '{"state": "ready", "token": {"solution": "hidden"}}',
+        '{"state": "leased", "request": 7}',
+        b'{"state": "\xff hidden"}',
+    ],
+)
+def test_a_key_that_cannot_be_read_is_told_with_the_path_and_what_to_do(tmp_path: Path, row: object) -> None:
+    path = tmp_path / "keys.sqlite3"
+    store = SqliteStore(path)
+    write_row(path, "INSERT INTO keys VALUES (?, CAST(? AS TEXT), 9e18)", KEY, row)
+    with pytest.raises(StoreUnavailable, match="holds an entry that cannot be read; delete the file") as told:
+        store.claim(KEY, FORM, "a", times=TIMES)
+    assert str(path) in str(told.value)
+    assert "hidden" not in str(told.value)
+    assert told.value.__context__ is None
+    assert isinstance(store.claim("0" * 64, FORM, "a", times=TIMES), Granted)
+    store.close()
+
+
+@pytest.mark.parametrize(("value", "until"), [("{", 9e18), ("", 9e18), (b"\xff", 9e18), ("1", "soon")])
+def test_a_counter_that_cannot_be_read_is_told_too(tmp_path: Path, value: object, until: object) -> None:
+    path = tmp_path / "keys.sqlite3"
+    limits = SqliteLimits(path)
+    write_row(path, "INSERT INTO cells VALUES ('counter:run', CAST(? AS TEXT), ?)", value, until)
+    with pytest.raises(StoreUnavailable, match="holds an entry that cannot be read; delete the file"):
+        limits.count("run")
+    limits.close()
+
+
 def test_a_store_removed_under_way_is_told_once_and_then_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "keys.sqlite3"
     store = SqliteStore(path)

@@ -53,9 +53,13 @@ class ScriptedClient:
 
 
 class ShopGrants:
-    """Grants the shop's origin only."""
+    """Grants the shop's origin only, and remembers for which addresses it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
 
     def grant(self, url: Url) -> ScopeGrant:
+        self.asked.append(str(url))
         if url.origin != PAGE.origin:
             raise ScopeDenied(f"{url.origin} is not among the origins", reason="origin_not_listed")
         return fake_grant(url.origin)

@@ -40,13 +40,14 @@ def verify(client, spec, challenge, grants, deadline):
         ),
     ],
 )
-def test_the_token_is_posted_under_the_names_of_the_form(client, verify, kind, parts, fields):
+def test_the_token_is_posted_under_the_names_of_the_form(client, grants, verify, kind, parts, fields):
     client.will({"success": True})
 
     assert verify(kind, Solution(parts)).status is VerifyStatus.PASS
     method, url, grant, _ = client.asked[0]
     assert (method, url) == ("POST", "https://shop.example/api/verify")
     assert grant is not None
+    assert grants.asked == [url]
     assert dict(parse_qsl(client.body)) == fields
 
 

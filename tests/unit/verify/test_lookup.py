@@ -27,7 +27,7 @@ def look_up(client, stop, spec, challenge, grants):
     return look_it_up
 
 
-def test_placeholders_are_filled_and_percent_encoded(client, look_up):
+def test_placeholders_are_filled_and_percent_encoded(client, grants, look_up):
     client.will(THERE)
 
     assert look_up().status is VerifyStatus.PASS
@@ -37,6 +37,7 @@ def test_placeholders_are_filled_and_percent_encoded(client, look_up):
         "https://shop.example/api/users?email=a%2Bb%2Fc%40example.com&run=run%201",
     )
     assert grant is not None
+    assert grants.asked == [url]
     assert payload.body is None
 
 

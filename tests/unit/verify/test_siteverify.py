@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from pytest_captcha_qa.errors import ConfigError, TransportError, VerifierError
+from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
 from pytest_captcha_qa.model.attempt import VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.token import Solution
@@ -171,6 +171,7 @@ _V3_GOOD = {"success": True, "score": 0.7, "action": "signup", "hostname": "shop
         ({"score": True}, "Google gives no score"),
         ({"score": "0.9"}, "Google gives no score"),
         ({"score": None}, "Google gives no score"),
+        ({"score": 10**400}, "Google gives no score"),
         ({"action": "login"}, "the token is for action 'login', expected is 'signup'"),
         ({"action": None}, "Google names no action"),
         ({"hostname": "evil.example"}, "solved on 'evil.example', the page is on shop.example"),
@@ -213,18 +214,27 @@ def test_marked_tokens_never_leave_for_a_real_vendor(client, verify, source):
 
 
 @pytest.mark.parametrize(
-    ("stand_in", "asked"),
+    ("stand_in", "source", "asked"),
     [
-        ("http://127.0.0.1:8700", "http://127.0.0.1:8700/turnstile/v0/siteverify"),
-        ("http://127.0.0.1:8700/", "http://127.0.0.1:8700/turnstile/v0/siteverify"),
-        ("https://fake.shop.example/verify", "https://fake.shop.example/verify"),
+        ("http://127.0.0.1:8700", TokenSource.SANDBOX, "http://127.0.0.1:8700/turnstile/v0/siteverify"),
+        ("http://127.0.0.1:8700/", TokenSource.SANDBOX, "http://127.0.0.1:8700/turnstile/v0/siteverify"),
+        ("https://fake.shop.example/verify", TokenSource.STANDIN, "https://fake.shop.example/verify"),
     ],
 )
-def test_a_stand_in_is_asked_in_the_vendors_place(client, verify, stand_in, asked):
+def test_a_stand_in_is_asked_in_the_vendors_place(client, verify, stand_in, source, asked):
     client.will({"success": True})
-    verify(source=TokenSource.SANDBOX, stand_in=stand_in)
+    verify(source=source, stand_in=stand_in)
 
     assert client.asked[0][1] == asked
+
+
+@pytest.mark.parametrize("stand_in", ["https://fake.shop.example/verify", "http://127.0.0.1.shop.example/"])
+def test_a_token_of_the_sandbox_stays_on_this_machine(client, verify, stand_in):
+    with pytest.raises(ScopeDenied, match="stay on this machine") as denied:
+        verify(source=TokenSource.SANDBOX, stand_in=stand_in)
+
+    assert denied.value.reason == "sandbox_not_loopback"
+    assert client.asked == []
 
 
 @pytest.mark.parametrize("stand_in", ["", "ftp://127.0.0.1/", "http://user@127.0.0.1/", "127.0.0.1:8700"])

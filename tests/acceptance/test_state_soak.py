@@ -1,0 +1,221 @@
+"""Eight processes on one SQLite file, killed at random and with leases that lapse under way: what must hold of it all.
+
+Every process writes what it did, and when, to a file of its own; a line that was written outlives a SIGKILL.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from pytest_captcha_qa.engine.ports import Busy, Granted, Lease, Ready, Resume, Won
+from pytest_captcha_qa.errors import OwnerLost
+from pytest_captcha_qa.model.attempt import Fingerprint
+from pytest_captcha_qa.model.policy import KeyTimes
+from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.state.sqlite import SqliteStore
+
+WORKERS, KEYS, KILLS = 8, 300, 120
+SECONDS_BETWEEN_KILLS = 0.25
+LONGEST = 150.0
+FORM = Fingerprint("signup")
+# Leases that a busy machine lets lapse now and then, while tasks and tokens outlive the test.
+TIMES = KeyTimes(lease=0.3, renew=0.1, http=0.2, solve=600, redelivery=600, keep=600)
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What somebody did to a generation of a key; `moment` is on the clock that all processes share."""
+
+    what: str
+    key: str
+    generation: int
+    moment: float
+    token: str = ""
+
+
+class Ledger:
+    """The deeds of one process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+
+    def note(self, what: str, key: str, generation: int, *, token: str = "", moment: float | None = None) -> None:
+        deed = Deed(what, key, generation, time.monotonic() if moment is None else moment, token)
+        os.write(self._file, (json.dumps(asdict(deed)) + "\n").encode())
+
+
+class Worker:
+    """Brings every key to its end once, or finds that others did."""
+
+    def __init__(self, store: Path, ledger: Path, seed: int) -> None:
+        self._store = SqliteStore(store)
+        self._ledger = Ledger(ledger)
+        self._random = random.Random(seed)
+        self._owner = f"owner {seed}"
+        self._pause = threading.Event()
+
+    def run(self) -> None:
+        left = [f"{number:064x}" for number in range(KEYS)]
+        while left:
+            self._random.shuffle(left)
+            left = [key for key in left if not self._settled(key)]
+            self._pause.wait(0.02)
+
+    def _settled(self, key: str) -> bool:
+        asked = time.monotonic()
+        answer = self._store.claim(key, FORM, self._owner, times=TIMES, fresh=self._random.random() < 0.02)
+        if isinstance(answer, Busy):
+            return False
+        with suppress(OwnerLost):  # the lease lapsed in a pause, and another owner went on
+            if isinstance(answer, Granted):
+                self._solve(answer.lease)
+            elif isinstance(answer, Resume):
+                self._deliver(answer.lease, answer.task_id, age_bound=answer.not_ready_age)
+            elif isinstance(answer, Ready):
+                token = answer.solution.text
+                self._ledger.note("handed out", key, answer.generation, token=token, moment=asked)
+                self._use(answer)
+            else:
+                return True  # done, or lost with its consumer
+        return False
+
+    def _solve(self, lease: Lease) -> None:
+        self._store.intend(lease)
+        self._ledger.note("submit", lease.key, lease.generation)
+        self._dawdle()
+        task = f"{self._owner} {lease.key} {lease.generation} {lease.nonce}"
+        self._store.submitted(lease, task)
+        self._ledger.note("accepted", lease.key, lease.generation)
+        self._dawdle()
+        self._deliver(lease, task, age_bound=0.0)
+
+    def _deliver(self, lease: Lease, task: str, *, age_bound: float) -> None:
+        self._use(self._store.solved(lease, Solution({"token": f"token of {task}"}), age_bound=age_bound))
+
+    def _use(self, offer: Ready) -> None:
+        self._dawdle()
+        won = self._store.spend(offer, self._owner)
+        if not isinstance(won, Won):
+            return
+        self._ledger.note("won", offer.key, offer.generation, token=offer.solution.text)
+        self._dawdle()
+        self._store.done(won.lease, "ok")
+        self._ledger.note("done", offer.key, offer.generation)
+
+    def _dawdle(self) -> None:
+        """Take the time in which a kill may strike, and rarely so long that the lease lapses."""
+        slow = self._random.random() < 0.02
+        self._pause.wait(self._random.uniform(0.3, 0.8) if slow else self._random.uniform(0, 0.01))
+
+
+def work(store: Path, ledger: Path, seed: int) -> None:
+    Worker(store, ledger, seed).run()
+
+
+class Crew:
+    """Eight processes; one that is killed is replaced by another that has to begin anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "state" / "keys.sqlite3"
+        self.killed = 0
+        self._ledgers = folder / "ledgers"
+        self._ledgers.mkdir()
+        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([SqliteStore.__module__])
+        self._hired = 0
+        self._random = random.Random(7)
+        self._working = [self._hire() for _ in range(WORKERS)]
+
+    def run(self) -> None:
+        """Kill one after the other, then let the last ones come to an end."""
+        until, pause = time.monotonic() + LONGEST, threading.Event()
+        while self.killed < KILLS:
+            pause.wait(self._random.uniform(0, 2 * SECONDS_BETWEEN_KILLS))
+            assert time.monotonic() < until, f"only {self.killed} kills in {LONGEST:g} s"
+            self._replace(self._random.randrange(WORKERS))
+        for process in self._working:
+            process.join(max(0.0, until - time.monotonic()))
+        assert [process.exitcode for process in self._working] == [0] * WORKERS
+
+    def deeds(self) -> list[Deed]:
+        """Return what all of them wrote."""
+        return [Deed(**json.loads(line)) for path in self._ledgers.iterdir() for line in path.read_text().splitlines()]
+
+    def dismiss(self) -> None:
+        for process in self._working:
+            process.kill()
+            process.join()
+
+    def _replace(self, number: int) -> None:
+        process = self._working[number]
+        if process.is_alive():
+            process.kill()
+            self.killed += 1
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
+        self._working[number] = self._hire()
+
+    def _hire(self) -> BaseProcess:
+        self._hired += 1
+        process = self._context.Process(
+            target=work, args=(self.store, self._ledgers / f"{self._hired}.jsonl", self._hired)
+        )
+        process.start()
+        return process
+
+
+def count(deeds: Iterable[Deed], what: str) -> Counter[tuple[str, int]]:
+    """Return how often something was done to each generation of each key."""
+    return Counter((deed.key, deed.generation) for deed in deeds if deed.what == what)
+
+
+def handed_out_after_use(deeds: Iterable[Deed]) -> list[Deed]:
+    """Return the offers of a token whose claim began after somebody knew that the token was theirs."""
+    won = {deed.token: deed.moment for deed in deeds if deed.what == "won"}
+    return [deed for deed in deeds if deed.what == "handed out" and deed.moment > won.get(deed.token, float("inf"))]
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork server and SIGKILL")
+def test_kills_and_lapsed_leases_neither_use_a_token_twice_nor_submit_beyond_what_is_counted(tmp_path: Path) -> None:
+    crew = Crew(tmp_path)
+    try:
+        crew.run()
+    finally:
+        crew.dismiss()
+    deeds = crew.deeds()
+    won, submits, accepted = (count(deeds, what) for what in ("won", "submit", "accepted"))
+
+    assert crew.killed == KILLS
+    assert max(won.values()) == 1
+    assert max(Counter(deed.token for deed in deeds if deed.what == "won").values()) == 1
+    assert handed_out_after_use(deeds) == []
+    # A submit whose task the store has is never made again; one whose task was lost on the way (W1) may be.
+    assert max(accepted.values()) == 1
+    unknown = submits - accepted
+    assert all(submits[each] <= 1 + unknown[each] for each in submits)
+    renewed = {each for each in submits if each[1] > 1}
+    assert submits.total() <= KEYS + len(renewed) + unknown.total()
+    # All that happened did happen: else the test would hold of processes that never came to anything.
+    assert {key for key, _ in submits} == {f"{number:064x}" for number in range(KEYS)}
+    assert unknown.total() > 0
+    assert renewed
+    with sqlite3.connect(crew.store) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    file.close()
