@@ -8,6 +8,8 @@ CaptchaQAError
 ├── ScopeDenied                 the target is not authorised; nothing was sent (exit 15)
 ├── PageError                   the page under test is broken: no widget, no form, a 5xx (exit 1)
 ├── TargetUnavailable           the site under test cannot be reached (exit 12)
+├── SessionRefused              the site refused the login that many tests share (exit 1)
+├── SessionUnclear              what became of the login that many tests share is undetermined (exit 12)
 ├── ProviderError               the solving service did not deliver (exit 12)
 │   ├── ProviderUnavailable     no usable answer: network, 5xx, HTML, rate limit of the transport
 │   ├── ProviderBusy            no free slot or too many requests
@@ -116,7 +118,8 @@ class PageError(CaptchaQAError):
 class TargetUnavailable(CaptchaQAError):
     """The site under test could not be reached or its gateway answered for it.
 
-    `sent` is False only where not a byte of a submit can have left, so that its token may be given back.
+    `sent` is False only where not a byte of a submit can have left, so that its token may be given back; `status` is
+    what a gateway, or a limit before the site, answered.
     """
 
     code = "target_unavailable"
@@ -124,10 +127,25 @@ class TargetUnavailable(CaptchaQAError):
     exit_code = 12
     fault = "infrastructure"
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
-        """Keep whether anything can have been sent."""
+    def __init__(self, message: str, *, sent: bool = True, status: int | None = None) -> None:
+        """Keep whether anything can have been sent, and what was answered."""
         super().__init__(message)
         self.sent = sent
+        self.status = status
+
+
+class SessionRefused(CaptchaQAError):
+    """The site refused the login that the tests of a run share."""
+
+    code = "session_refused"
+    fault = "product"
+
+
+class SessionUnclear(CaptchaQAError):
+    """The login that the tests of a run share ended in no verdict."""
+
+    code = "session_unclear"
+    exit_code = 12
 
 
 class ProviderError(CaptchaQAError):

@@ -183,7 +183,9 @@ class ScriptedDriver:
     def __post_init__(self) -> None:
         self._answers = iter(self.answers)
 
-    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline) -> ScriptedForm:
+    def open(
+        self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline, identity: Identity
+    ) -> ScriptedForm:
         """Return the opened form; all of them read one script."""
         grants.grant(url)
         if self.fails is not None:
@@ -268,7 +270,7 @@ class Bench:
         return Services(
             about=about,
             page_of=lambda spec: BASE_URL.join(spec.path),
-            forms={spec.slug: spec for spec in self.forms},
+            forms={spec.name: spec for spec in self.forms},
             grants=self.grants,
             driver=self.driver,
             provider=self.provider,

@@ -11,6 +11,8 @@ import typer
 from pytest_captcha_qa import __version__
 from pytest_captcha_qa.cli.authorise import authorise
 from pytest_captcha_qa.cli.check import check
+from pytest_captcha_qa.cli.cleanup import cleanup
+from pytest_captcha_qa.cli.explain import explain
 from pytest_captcha_qa.cli.sandbox import sandbox
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 
@@ -28,6 +30,8 @@ app = typer.Typer(
 )
 app.command()(authorise)
 app.command()(check)
+app.command()(cleanup)
+app.command()(explain)
 app.command()(sandbox)
 
 

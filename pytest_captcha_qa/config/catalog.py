@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -18,10 +20,11 @@ from pytest_captcha_qa.config.options import ExitCodes, Outage
 from pytest_captcha_qa.config.problems import Problems, meant, nearest, url_secrets
 from pytest_captcha_qa.config.sentences import LATER, sentences
 from pytest_captcha_qa.config.table import Table, Text, Whole
+from pytest_captcha_qa.config.waivers import WaiverTable, waiver_faults
 
 DEMO = "demo"
-_SECTIONS = ("accounts", "env", "forms", "projects", "run")
-_LATER_SECTIONS = ("gate", "waivers", "extensions")
+_SECTIONS = ("accounts", "env", "forms", "projects", "run", "waivers")
+_LATER_SECTIONS = ("gate", "extensions")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 _T = TypeVar("_T", bound=Table)
@@ -54,15 +57,16 @@ class Catalog:
     environments: Mapping[str, Environment]
     projects: Mapping[str, ProjectTable]
     run: RunTable
+    waivers: Mapping[int, WaiverTable]
 
     @classmethod
-    def of(cls, document: Document, *, built_in: bool = False) -> Catalog:
-        """Return the catalog of a document; only the built-in one may define `demo`.
+    def of(cls, document: Document, *, built_in: bool = False, today: date | None = None) -> Catalog:
+        """Return the catalog of a document; only the built-in one may define `demo`. `today` is the day in UTC.
 
         Raises:
             ConfigError: something is wrong; the message lists all of it, one problem a line.
         """
-        return _Reader(document, Problems(document), built_in).catalog()
+        return _Reader(document, Problems(document), built_in, today or datetime.now(UTC).date()).catalog()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class _Reader:
     document: Document
     problems: Problems
     built_in: bool
+    today: date
 
     def catalog(self) -> Catalog:
         self._check_sections()
@@ -79,8 +84,9 @@ class _Reader:
         run = self._table(RunTable, ("run",)) if "run" in self.document.tables else RunTable()
         self._check_accounts(environments, accounts)
         self._check_projects(projects, accounts)
+        waivers = self._waivers(environments)
         self.problems.refuse()
-        return Catalog(self.document, accounts, environments, projects, run or RunTable())
+        return Catalog(self.document, accounts, environments, projects, run or RunTable(), waivers)
 
     def _check_sections(self) -> None:
         url_secrets(self.problems, self.document.tables)
@@ -111,7 +117,7 @@ class _Reader:
     def _table(self, model: type[_T], path: KeyPath) -> _T | None:
         value: Any = self.document.tables
         for name in path:
-            value = value[name]
+            value = value[int(name) if isinstance(value, list) else name]
         try:
             found = model.model_validate(value)
         except ValidationError as error:
@@ -190,3 +196,25 @@ class _Reader:
             if project.account is not None and project.account not in accounts:
                 message = f"{project.account!r} is no account{nearest(project.account, accounts)}"
                 self.problems.add(("projects", name, "account"), message)
+
+    def _waivers(self, environments: Mapping[str, Environment]) -> dict[int, WaiverTable]:
+        written = self.document.tables.get("waivers", [])
+        if not isinstance(written, list):
+            self.problems.add(("waivers",), "must be written as [[waivers]], once for each")
+            return {}
+        tables = {place: self._table(WaiverTable, ("waivers", str(place))) for place in range(len(written))}
+        found = {place: table for place, table in tables.items() if table is not None}
+        most_days: dict[str, int] = {}
+        for environment in environments.values():
+            for form in environment.table.forms:
+                most_days[form] = min(environment.table.waivers_max_days, most_days.get(form, sys.maxsize))
+        for place, key, message in waiver_faults(found, most_days, self._forms_named(), self.today):
+            self.problems.add(("waivers", str(place), key), message)
+        return found
+
+    def _forms_named(self) -> Iterator[str]:
+        """Yield every form that the file writes down, whether or not it is well written."""
+        yield from self._written("forms")
+        for environment in self._written("env").values():
+            forms = environment.get("forms") if isinstance(environment, Mapping) else None
+            yield from forms if isinstance(forms, Mapping) else ()

@@ -32,12 +32,18 @@ _CI_VARIABLES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 # Three of them make a record file's name; numbers that tell builds apart stand at the end.
 _LONGEST_WORD = 40
-_SHARD_VARIABLES = ("CAPTCHA_QA_SHARD", "CI_NODE_INDEX", "CIRCLE_NODE_INDEX", "BUILDKITE_PARALLEL_JOB")
+# What says which part of a split run this is, and in how many it is split; some CIs count one part where nothing is.
+_SHARD_VARIABLES = (
+    ("CAPTCHA_QA_SHARD", ""),
+    ("CI_NODE_INDEX", "CI_NODE_TOTAL"),
+    ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL"),
+    ("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT"),
+)
 
 
 def identify(environ: Mapping[str, str], *, root: Path, env: str, given: str | None = None) -> RunIdentity:
     """Return the names of this run: from the CI it runs in, else from the project's folder and at random."""
-    shard = next((environ[name] for name in _SHARD_VARIABLES if environ.get(name)), None)
+    shard = _shard(environ)
     for _, stable, retry in _CI_VARIABLES:
         if all(environ.get(name) for name in stable):
             parts = [environ[name] for name in stable]
@@ -45,6 +51,11 @@ def identify(environ: Mapping[str, str], *, root: Path, env: str, given: str | N
             boundary = _digest(*parts, shard or "", env)
             return RunIdentity(given or _readable(*parts, *tries), boundary, shard)
     return RunIdentity(given or _random_id(), _digest(str(root.resolve()), shard or "", env), shard)
+
+
+def _shard(environ: Mapping[str, str]) -> str | None:
+    split = (index for index, total in _SHARD_VARIABLES if environ.get(index) and environ.get(total) != "1")
+    return next((environ[index] for index in split), None)
 
 
 def _readable(*parts: str) -> str:

@@ -92,9 +92,15 @@ def _to_site(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
     if any(rules.needs_proof(pattern.origin) for pattern in environment.origins):
         yield "GET of the ownership proof"
     yield f"GET {form.path.partition('?')[0]}"
+    if form.prepare is not None:
+        yield f"before the page: whatever {form.prepare} asks of it"
     if form.verify.via.submits_form:
-        fields = f"fields {', '.join(form.fields)}; " if form.fields else ""
-        yield f"the form is posted: {fields}its hidden fields; the token"
+        yield _submitted(form)
+    for variant in form.variants:
+        yield f"as {form.slug}:{variant.id} once more with the headers {', '.join(variant.headers)}"
+    if form.confirm is not None:
+        how = f"GET {form.confirm.url.partition('?')[0]}" if form.confirm.url else f"what {form.confirm.function} asks"
+        yield f"after an accepted submit: {how}, for {form.confirm.within:g} s at most"
     yield "every request carries the run's id and our User-Agent"
     http = environment.http
     for what, reference in (
@@ -104,6 +110,17 @@ def _to_site(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
     ):
         if reference is not None:
             yield f"{what} from {reference.named}"
+
+
+def _submitted(form: FormSpec) -> str:
+    """Return what the submit carries."""
+    names = ", ".join(dict.fromkeys([*form.templates, *form.files]))
+    fields = f"fields {names}; " if names else ""
+    if form.submit is None:
+        return f"the form is posted: {fields}its hidden fields; the token"
+    submit = form.submit
+    csrf = f"; the page's CSRF value in {submit.csrf.header}" if submit.csrf else ""
+    return f"{submit.method} {submit.url.partition('?')[0]} ({submit.encoding}): {fields}the token{csrf}"
 
 
 def _to_verifier(environment: EnvironmentConfig, form: FormSpec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,16 +86,22 @@ def parse(text: str, label: str, folder: Path) -> Document:
 def key_lines(text: str) -> dict[KeyPath, int]:
     """Return the line of each table header and key; keys within a value have the line they start on.
 
+    The tables of an array stand under their places in it, from 0.
     An index for messages, not a parser: it reads what valid TOML looks like line by line.
     """
     found: dict[KeyPath, int] = {}
     table: KeyPath = ()
+    repeated: Counter[KeyPath] = Counter()
     for number, line in _code_lines(text):
         header = _HEADER.match(line)
         assignment = _ASSIGNMENT.match(line)
         if header:
             table = _steps(header.group(1))
             found.setdefault(table, number)
+            if line.lstrip().startswith("[["):
+                repeated[table] += 1
+                table = (*table, str(repeated[table] - 1))
+                found[table] = number
         elif assignment:
             key = table + _steps(assignment.group(1))
             found.setdefault(key, number)

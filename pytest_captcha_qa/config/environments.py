@@ -16,6 +16,7 @@ from pytest_captcha_qa.model.captcha import CaptchaType, facts
 from pytest_captcha_qa.model.form import EnvKind, VerifyVia
 from pytest_captcha_qa.model.policy import KeyTimes, Timeouts
 from pytest_captcha_qa.model.url import Origin, Url, UrlRefused
+from pytest_captcha_qa.model.waiver import MOST_DAYS
 from pytest_captcha_qa.scope import OriginPattern
 
 _ONE_PEM = ": put certificate and key into one PEM file and name it with client_cert_file"
@@ -151,6 +152,7 @@ class EnvTable(Table):
     release_from: ReleaseFromTable | None = None
     retry_interval: Number = 30.0
     on_store_loss: OnStoreLoss = OnStoreLoss.CONTINUE
+    waivers_max_days: Whole = MOST_DAYS
     http: HttpTable = HttpTable()
     identity: IdentityTable = IdentityTable()
     forms: dict[str, FormTable] = Field(default_factory=dict)
@@ -176,7 +178,7 @@ class EnvTable(Table):
         for place, table in below.items():
             for key, message in table.faults():
                 yield f"{place}.{key}" if key else place, message
-        yield from self._verify_faults()
+        yield from self._target_faults()
 
     def account_faults(self, account: AccountTable) -> Iterable[tuple[str, str]]:
         """Yield what does not fit the account the environment uses."""
@@ -216,14 +218,24 @@ class EnvTable(Table):
         if found:
             yield "retry_interval", f"cannot be {self.retry_interval:g}: {'; '.join(found)}"
 
-    def _verify_faults(self) -> Iterable[tuple[str, str]]:
+    def _target_faults(self) -> Iterable[tuple[str, str]]:
         for slug, form in self.forms.items():
-            url = form.verify.url
-            if url and not url.startswith("/") and self.origins and not lies_in(Url.parse(url), self.patterns):
-                yield (
-                    f"forms.{slug}.verify.url",
-                    (f"{Url.parse(url).origin} is not among origins; it is a target like the page itself"),
-                )
+            for key, url in _targets(form):
+                if not url.startswith("/") and self.origins and not lies_in(Url.parse(url), self.patterns):
+                    yield (
+                        f"forms.{slug}.{key}",
+                        f"{Url.parse(url).origin} is not among origins; it is a target like the page itself",
+                    )
+
+
+def _targets(form: FormTable) -> Iterable[tuple[str, str]]:
+    """Yield the addresses that a form asks beside its page."""
+    if form.verify.url:
+        yield "verify.url", form.verify.url
+    if form.submit:
+        yield "submit.url", form.submit.url
+    if form.confirm and form.confirm.url:
+        yield "confirm.url", form.confirm.url
 
 
 class ProjectTable(Table):

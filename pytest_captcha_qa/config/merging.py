@@ -9,7 +9,7 @@ from pytest_captcha_qa.config.document import Document, KeyPath
 from pytest_captcha_qa.config.environments import EnvTable, HttpTable
 
 # One statement each: a rule that took its status from one table and its text from another would be nobody's.
-_WHOLE = frozenset({"success", "refused", "verify", "widget", "release_from"})
+_WHOLE = frozenset({"success", "refused", "verify", "widget", "submit", "confirm", "release_from"})
 _TWINS = (*EnvTable.twins, *HttpTable.twins)
 
 Tables = Mapping[str, Any]
@@ -18,7 +18,8 @@ Tables = Mapping[str, Any]
 def overlay(lower: Tables, upper: Tables) -> dict[str, Any]:
     """Return `lower` with the keys of `upper` in their place.
 
-    Tables are merged key by key, but a rule, `verify`, `widget` and `release_from` are replaced as a whole.
+    Tables are merged key by key, but a rule, `verify`, `widget`, `submit`, `confirm` and `release_from` are replaced as
+    a whole.
     A key also takes the place of its twins, as `base_url_env` that of `base_url`.
     """
     replaced = {twin for group in _TWINS if not upper.keys().isdisjoint(group) for twin in group}

@@ -91,6 +91,11 @@ OPTIONS: tuple[Option, ...] = (
         ini="captcha_required", variable="CAPTCHA_QA_REQUIRED",
     ),
     Option(
+        "--captcha-suite", "captcha_suite", kind=Kind.FLAG, default=False, shown_default="off",
+        early=True, help="also collect the built-in suite, for every configured form of the types it knows",
+        ini="captcha_suite", variable="CAPTCHA_QA_SUITE",
+    ),
+    Option(
         "--captcha-config", "captcha_config", metavar="PATH", early=True, shown_default="found upwards",
         help="configuration file, instead of captcha-qa.toml or [tool.captcha-qa] in pyproject.toml",
         ini="captcha_config", variable="CAPTCHA_QA_CONFIG",

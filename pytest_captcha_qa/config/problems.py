@@ -17,7 +17,7 @@ _SECRET_NAME = re.compile(
     r"(?:\A|[_-])(?:api)?(?:keys?|secrets?|tokens?|pass|passw[a-z]*|cookies?|auth|credentials?)(?:\Z|[_-])",
     re.IGNORECASE,
 )
-_NAMES_A_PLACE = re.compile(r"_(?:env|file)\Z|\Asitekey\Z")
+_NAMES_A_PLACE = re.compile(r"_(?:env|file)\Z|\A(?:sitekey|token_field|token_at)\Z")
 _USER_INFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 _PLACEHOLDER = re.compile(r"\{[a-z_.]+\}")
 _LONGEST_SHOWN = 80

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pytest_captcha_qa.config.access import HttpConfig
 from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, Need
@@ -12,7 +13,11 @@ from pytest_captcha_qa.config.variables import Reference
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
 from pytest_captcha_qa.model.form import EnvKind, FormSpec
 from pytest_captcha_qa.model.url import Url, UrlRefused
+from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.scope import OriginPattern, ScopeRules
+
+LARGEST_FILE = 1024 * 1024
+"""Most bytes of a file that a form sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class VerifyReferences:
 class EnvironmentConfig:
     """One environment with its forms and its account.
 
-    `given_release`: what command line or variable said; `base`: None if a sandbox will be started for it.
+    `folder`: that of the configuration file; `given_release`: what command line or variable said; `base`: None if a
+    sandbox will be started for it.
     """
 
     name: str
@@ -63,6 +69,8 @@ class EnvironmentConfig:
     on_store_loss: OnStoreLoss
     http: HttpConfig
     identity_domain: str | None
+    waivers: tuple[Waiver, ...] = ()
+    folder: Path = Path()
 
     @property
     def base_url(self) -> Url:
@@ -101,6 +109,14 @@ class EnvironmentConfig:
             raise UnknownName.among("form", slug, self.forms, where=f"environment {self.name!r}")
         return self.forms[slug]
 
+    @property
+    def targets(self) -> Mapping[str, FormSpec]:
+        """Every form a test may name: each form, then `slug:variant` for its variants."""
+        found: dict[str, FormSpec] = {}
+        for form in self.forms.values():
+            found |= {one.name: one for one in (form, *form.variant_forms())}
+        return found
+
     def page_of(self, slug: str) -> Url:
         """Return the address of a form's page: its path below the base URL."""
         base = self.base_url
@@ -120,6 +136,7 @@ class EnvironmentConfig:
         Variables and files are read and none of their values is repeated; nothing is sent.
         """
         slugs = list(self.forms if forms is None else forms)
+        unusable_files = [said for slug in slugs for said in _file_faults(self.forms[slug])]
         absent: dict[str, str] = {}
         for reference in self.references(slugs):
             if (fault := _fault(reference.text)) is not None:
@@ -127,7 +144,7 @@ class EnvironmentConfig:
         faults = map(_fault, self._readers(slugs))
         unusable = [fault.message for fault in faults if fault is not None and not isinstance(fault, MissingSecret)]
         files = [f"env.{self.name}.http.{key}: {path} is no file" for key, path in self.http.absent_files()]
-        return list(dict.fromkeys([*self._unworkable(), *absent.values(), *unusable, *files]))
+        return list(dict.fromkeys([*self._unworkable(), *absent.values(), *unusable, *files, *unusable_files]))
 
     def _readers(self, slugs: Iterable[str]) -> Iterator[Callable[[], object]]:
         """Yield what reads a value that must have a certain shape."""
@@ -192,6 +209,17 @@ def _address(reference: Reference) -> Url:
         return Url.parse(reference.text())
     except UrlRefused as refused:
         raise ConfigError(f"{reference.key}: {reference.named} holds no usable address: {refused}") from None
+
+
+def _file_faults(form: FormSpec) -> Iterator[str]:
+    """Yield what keeps the form's files from being sent."""
+    for name, path in form.files.items():
+        file = Path(path)
+        if not file.is_file():
+            yield f"forms.{form.slug}.fields.{name}: {path} is no file"
+        elif file.stat().st_size > LARGEST_FILE:
+            most = f"{LARGEST_FILE // 1024} KiB, the most that is sent"
+            yield f"forms.{form.slug}.fields.{name}: {path} has more than {most}"
 
 
 def _fault(read: Callable[[], object]) -> ConfigError | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_captcha_qa.config.catalog import Catalog
-from pytest_captcha_qa.config.document import KeyPath
+from pytest_captcha_qa.config.document import Document, KeyPath
 from pytest_captcha_qa.config.environments import EnvTable
 from pytest_captcha_qa.config.merging import locate
 from pytest_captcha_qa.config.options import DEFAULT, OPTIONS, Option
@@ -69,10 +69,19 @@ def environment_rows(settings: Settings, environment: EnvironmentConfig, forms: 
     for path, value in _leaves(written.table):
         if path[0] not in replaced and (path[0] != "forms" or path[1] in slugs):
             yield _row(catalog, settings.variables, locate(catalog.document, written.chain, path), value)
+    yield from _waiver_rows(catalog, slugs)
     for key, row in overrides.items():
         chosen = settings.chosen[row.dest]
         key = key if key != "release_env" else "release"
         yield Row(f"env.{name}.{key}", _value(settings.variables, key, chosen.value), chosen.source)
+
+
+def _waiver_rows(catalog: Catalog, forms: Collection[str]) -> Iterator[Row]:
+    for place, table in catalog.waivers.items():
+        if table.form in forms:
+            for key, value in table.model_dump(mode="json", exclude_none=True, exclude={"form"}).items():
+                source = catalog.document.where(("waivers", str(place), key))
+                yield Row(f"waivers.{table.form}.{key}", _visible(key, value), source)
 
 
 def _overridden(row: Option) -> str:
@@ -85,8 +94,15 @@ def _twins(key: str) -> tuple[str, ...]:
 
 
 def _row(catalog: Catalog, variables: Variables, path: KeyPath, value: object) -> Row:
-    source = catalog.document.where(path) if catalog.document.holds(path) else DEFAULT
-    return Row(".".join(path), _value(variables, path[-1], value), source)
+    source = catalog.document.where(path) if _stands_in(catalog.document, path) else DEFAULT
+    # The name of a cookie that holds a CSRF value is no secret.
+    key = path[-2] if path[-2:-1] == ("csrf",) else path[-1]
+    return Row(".".join(path), _value(variables, key, value), source)
+
+
+def _stands_in(document: Document, path: KeyPath) -> bool:
+    """Return whether the file says the value, itself or in short: a function's name in place of its table."""
+    return document.holds(path) or (path[-1] == "function" and document.holds(path[:-1]))
 
 
 def _value(variables: Variables, key: str, value: object) -> object:

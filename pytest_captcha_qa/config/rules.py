@@ -69,6 +69,18 @@ def path_or_url(text: str) -> str:
     return template(text)
 
 
+def url_without_names(text: str) -> str:
+    """Return an absolute URL; names in braces mean nothing in it.
+
+    Raises:
+        ValueError: it could be read in two ways, or holds braces.
+    """
+    _require_url(text)
+    if "{" in text or "}" in text:
+        raise ValueError("holds braces; names such as {identity.email} work in fields only")
+    return text
+
+
 def _require_url(text: str) -> None:
     try:
         Url.parse(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
 
@@ -96,6 +97,7 @@ def _not_finite(details: ErrorDetails, table: _Model) -> str:
 
 
 _KINDS: dict[type[Any], str] = {
+    datetime: "a date with a time",
     str: "a text",
     bool: "true or false",
     int: "a whole number",
@@ -113,6 +115,7 @@ _SENTENCES: dict[str, _Say] = {
     "int_type": _wrong_kind("a whole number"),
     "float_type": _wrong_kind("a number"),
     "bool_type": _wrong_kind("true or false"),
+    "date_type": _wrong_kind("a date without quotes, such as 2026-12-10"),
     "tuple_type": _wrong_kind("a list"),
     "dict_type": _wrong_kind("a table"),
     "mapping_type": _wrong_kind("a table"),

@@ -19,6 +19,7 @@ from pytest_captcha_qa.config.options import DEFAULT, Chosen, ExitCodes, Outage
 from pytest_captcha_qa.config.problems import Problems
 from pytest_captcha_qa.config.resolved import EnvironmentConfig, ReleaseFrom, VerifyReferences
 from pytest_captcha_qa.config.variables import Reference, Variables
+from pytest_captcha_qa.config.waivers import waivers_of
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.url import Url, UrlRefused
 
@@ -117,15 +118,16 @@ class _Resolver:
         return self.catalog.environments[self.name]
 
     def environment(self) -> EnvironmentConfig:
-        table = self.written.table
+        table, folder = self.written.table, self.settings.variables.folder
         self._check_chosen_account()
         return EnvironmentConfig(
             name=self.name,
+            folder=folder,
             kind=table.kind,
             origins=table.patterns,
             base=Url.parse(table.base_url) if table.base_url else self._named("base_url"),
             account=self._account(),
-            forms=MappingProxyType({slug: form.spec(slug) for slug, form in table.forms.items()}),
+            forms=MappingProxyType({slug: form.spec(slug, folder) for slug, form in table.forms.items()}),
             verify=MappingProxyType({slug: self._verify_references(slug) for slug in table.forms}),
             store=self._store(),
             given_release=self.settings.run.release,
@@ -135,6 +137,7 @@ class _Resolver:
             on_store_loss=table.on_store_loss,
             http=self._http(),
             identity_domain=table.identity.domain,
+            waivers=waivers_of(tuple(self.catalog.waivers.values()), table.forms),
         )
 
     def _check_chosen_account(self) -> None:

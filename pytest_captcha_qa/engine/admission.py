@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -152,6 +152,14 @@ class Admission:
         """End the probation of a sitekey: one of its tokens was verified by the team's backend (R0.5)."""
         self.limits.raise_flag(_sitekey(challenge, "verified"), "yes", seconds=365 * DAY)
 
+    def note_accepted(self, form: str) -> None:
+        """Let all workers know that the form accepted a token of this account in this run."""
+        self.limits.raise_flag(self._control(form), "yes", seconds=_RUN)
+
+    def accepted_by(self, forms: Iterable[str]) -> str | None:
+        """Return the first of the forms that accepted a token of this account in this run, None without one."""
+        return next((form for form in forms if self.limits.flag(self._control(form)) is not None), None)
+
     def pause(self, error: Pausing) -> None:
         """Stop the account for all workers, for as long as the error's kind needs."""
         for pause in _PAUSES:
@@ -179,6 +187,9 @@ class Admission:
     def submits(self) -> int:
         """Return the submits of this run so far, over all workers."""
         return self.limits.count(f"{self.account}:run:{self.run_id}")
+
+    def _control(self, form: str) -> str:
+        return f"{self.account}:run:{self.run_id}:control:{form}"
 
     @property
     def _slots(self) -> str:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from uuid import uuid4
 
 from pytest_captcha_qa.engine import events
+from pytest_captcha_qa.engine.around import judge_effect, wait_for_turn
 from pytest_captcha_qa.engine.blame import Judgement, in_words, judge_answer, judge_verdict
+from pytest_captcha_qa.engine.confirming import confirm
 from pytest_captcha_qa.engine.obtaining import Held, Order
-from pytest_captcha_qa.engine.ports import OpenedForm
+from pytest_captcha_qa.engine.ports import EffectQuestion, Granted, OpenedForm, Resume
 from pytest_captcha_qa.engine.recording import Ended, attempt_line, outcome_of, seconds_by_step, started_line
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Tally
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.watching import Exchanges
 from pytest_captcha_qa.errors import (
     ConfigError,
     DeadlineExceeded,
@@ -28,6 +31,7 @@ from pytest_captcha_qa.model.attempt import (
     AttemptKey,
     AttemptRequest,
     Expect,
+    Fingerprint,
     KeyMode,
     Outcome,
     Phase,
@@ -41,6 +45,9 @@ from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
 from pytest_captcha_qa.model.policy import KeyTimes, total_budget
 from pytest_captcha_qa.model.record import timestamp
 from pytest_captcha_qa.model.token import Solution, Token
+
+# Far from the numbers that the attempts of a test get.
+_CONFIRMATION_NUMBER = 99
 
 
 def run_attempt(
@@ -65,6 +72,20 @@ def run_attempt(
     return attempt.outcome
 
 
+@dataclass(frozen=True)
+class SharedKey:
+    """A key whose success opens a session for many; it is claimed before a page shows the challenge.
+
+    `fingerprint`: what the store compares instead; `claimed`: its answer, if it was asked already; `session` returns
+    what the store keeps after a success.
+    """
+
+    key: AttemptKey
+    fingerprint: Fingerprint
+    claimed: Granted | Resume | None
+    session: Callable[[], str]
+
+
 class Attempt:
     """One attempt in progress. Its steps may be called one by one; leaving it records it."""
 
@@ -85,7 +106,9 @@ class Attempt:
         self._left = request.timeout or total_budget(facts(self.form.type), services.timeouts)
         self._page: OpenedForm | None = None
         self._held: Held | None = None
+        self._shared: SharedKey | None = None
         self._lent = False
+        self._exchanges = Exchanges()
         self._outcome: Outcome | None = None
 
     # The steps, in the order of the mission.
@@ -102,13 +125,14 @@ class Attempt:
             url = self._services.page_of(self.form)
             self._services.grants.grant(url)
             self.phase = Phase.AUTHORISED
-            self._page = self._services.driver.open(self.form, url, self._services.grants, deadline)
+            self._page = self._services.driver.open(self.form, url, self._services.grants, deadline, self.identity)
             self.phase = Phase.OPENED
         return self._page
 
     def share_page(self, other: Attempt) -> None:
         """Go on with the page another attempt has opened, as a second submit of the same page does."""
         self._page, self.phase = other.page, Phase.OPENED
+        self._exchanges.share(other._exchanges, "page")
 
     @property
     def awaits_submit(self) -> bool:
@@ -125,20 +149,22 @@ class Attempt:
         assert self._page is not None, "open() comes first"
         return self._page
 
-    def obtain(self) -> Token:
-        """Return the token of this attempt's key: reused, resumed or solved."""
+    def obtain(self, shared: SharedKey | None = None) -> Token:
+        """Return the token of this attempt's key, or of a shared one: reused, resumed or solved."""
+        self._shared = shared
         challenge = self.page.challenge
         with self._step("blocked") as deadline:
             self._services.provider.supports(challenge)
             order = Order(
-                key=self._key(),
+                key=shared.key if shared else self._key(),
                 challenge=challenge,
                 grants=self._services.grants,
                 times=self._key_times(),
                 deadline=deadline,
                 fresh=self.request.fresh,
+                shared_as=shared.fingerprint if shared else None,
             )
-            self._held = self._services.obtainer.obtain(order, self.tally)
+            self._held = self._services.obtainer.obtain(order, self.tally, shared.claimed if shared else None)
             self.token = self._services.obtainer.token(self._held, self.tally)
             self.phase = Phase.OBTAINED
         return self.token
@@ -153,30 +179,30 @@ class Attempt:
         self._seconds["blocked"] = other._seconds.pop("blocked", 0.0)
 
     def submit(self, fields: Mapping[str, str] | None = None) -> Outcome:
-        """Return what the site made of the form with this attempt's token, which is spent first."""
-        solution = self._spend()
-        with self._given_back_if_unsent():
-            answer = self._post(solution, fields or {})
-        judgement = judge_answer(self.form, answer, Expect.ACCEPT)
-        if judgement.result is Result.OK:
-            judgement = self._looked_up(judgement)
-        return self._conclude(judgement)
+        """Return what the site made of the form with this attempt's token, which is spent first.
+
+        If that is refused, the form is opened and submitted once more with another one (see `blame`).
+        """
+        return self._conclude(self._confirmed(self._submitted(fields), lambda another: another._submitted(fields)))
 
     def submit_expecting_refusal(self, sent: Solution | None, fields: Mapping[str, str] | None = None) -> Outcome:
         """Return whether the site refused what is sent in the token's place; the store is not touched."""
         self.expect = Expect.REFUSE
+        self._await_turn()
         answer = self._post(sent, fields or {})
         return self._conclude(judge_answer(self.form, answer, Expect.REFUSE, in_words(sent)))
 
     def verify_expecting_refusal(self, sent: Solution) -> Outcome:
         """Return whether the endpoint or the vendor refuses what is sent as a token; the store is not touched."""
         self.expect = Expect.REFUSE
-        return self._conclude(judge_verdict(self._ask_verifier(sent), Expect.REFUSE))
+        return self._conclude(judge_verdict(self.form, self._ask_verifier(sent), Expect.REFUSE))
 
     def verify_token(self) -> Outcome:
-        """Return what the endpoint or the vendor says of this attempt's token; the form is not submitted."""
-        verdict = self._ask_verifier(self._spend())
-        return self._conclude(judge_verdict(verdict, Expect.ACCEPT))
+        """Return what the endpoint or the vendor says of this attempt's token; the form is not submitted.
+
+        If that is refused, they are asked about another one.
+        """
+        return self._conclude(self._confirmed(self._verified(), Attempt._verified))
 
     @property
     def outcome(self) -> Outcome:
@@ -205,8 +231,54 @@ class Attempt:
         ended = Ended(self._outcome, error, held, self.tally, self._all_seconds())
         line = attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now())
         self._services.records.write(line)
+        if self._outcome.fault is not None:
+            self._services.evidence.keep(line, self._outcome, self._exchanges.kept)
+
+    # A refused token gets a second one beside it.
+
+    def _confirmed(self, first: Judgement, again: Callable[[Attempt], Judgement]) -> Judgement:
+        if not first.may_be_the_tokens_fault:
+            return first
+        self._close_key(first)
+        task_id = self._held.ready.solution.task_id if self._held is not None else None
+        return confirm(first, lambda: again(self._with_another_token()), self.form, self._services, task_id=task_id)
+
+    def _with_another_token(self) -> Attempt:
+        """Return an attempt on the form's freshly opened page with a token of its own key; it is recorded as this one.
+
+        The form may have kept what the first submit said of the person, where only a lookup tells of the refusal.
+        """
+        kept = self.form.verify.via is VerifyVia.LOOKUP
+        identity = self.identity.numbered(_CONFIRMATION_NUMBER) if kept else self.identity
+        request = replace(self.request, subject=f"{self.request.subject} confirmation", fresh=True)
+        another = Attempt(request, self._services, identity=identity)
+        another.phase, another.tally, another._seconds, another._left = (
+            Phase.STARTED, self.tally, self._seconds, self._left,
+        )  # fmt: skip
+        another._exchanges = self._exchanges
+        another.open()
+        another.obtain(replace(self._shared, claimed=None) if self._shared else None)
+        self._held = another._held
+        return another
 
     # How the steps are done.
+
+    def _submitted(self, fields: Mapping[str, str] | None) -> Judgement:
+        self._await_turn()
+        solution = self._spend()
+        with self._given_back_if_unsent():
+            answer = self._post(solution, fields or {})
+        judgement = judge_answer(self.form, answer, Expect.ACCEPT)
+        return self._looked_up(judgement) if judgement.result is Result.OK else judgement
+
+    def _verified(self) -> Judgement:
+        return judge_verdict(self.form, self._ask_verifier(self._spend()), Expect.ACCEPT)
+
+    def _await_turn(self) -> None:
+        """Wait as the form's rate asks, before the token is spent: it may expire meanwhile and is made anew then."""
+        if self.form.spacing:
+            with self._step("rate") as deadline:
+                wait_for_turn(self.form, self.page.page.origin, self._services.obtainer, deadline)
 
     def _spend(self) -> Solution:
         """Consume the token; one that has expired is made anew in what is left of the attempt's seconds."""
@@ -240,11 +312,15 @@ class Attempt:
             raise
 
     def _looked_up(self, accepted: Judgement) -> Judgement:
-        """Return what the backend says it recorded of an accepted submit, where the form is verified by that."""
+        """Return what the backend recorded of an accepted submit and whether that had its effect, as configured."""
         self._tell_created()
-        if self.form.verify.via is not VerifyVia.LOOKUP:
+        if self.form.verify.via is VerifyVia.LOOKUP:
+            accepted = judge_verdict(self.form, self._ask_verifier(None), Expect.ACCEPT)
+        if self.form.confirm is None or accepted.result is not Result.OK:
             return accepted
-        return judge_verdict(self._ask_verifier(None), Expect.ACCEPT)
+        question = EffectQuestion(self.form, self.page.page, self.identity, self._placeholders())
+        with self._step("confirm", self.form.confirm.within) as deadline:
+            return judge_effect(accepted, question, self._services.effects, self._services.obtainer.stop, deadline)
 
     def _ask_verifier(self, solution: Solution | None) -> Verdict:
         context = self._placeholders()
@@ -274,11 +350,16 @@ class Attempt:
             return
         lease, store, status = self._held.lease, self._services.obtainer.store, judgement.verdict.status
         with self._told_if_not_closed():
-            store.done(lease, judgement.result)
+            store.done(lease, judgement.result, session=self._session_to_keep(judgement))
             store.verified(lease.key, lease.generation, status)
         with self._told_if_not_closed():
             if status is VerifyStatus.PASS and self._about.key_mode is KeyMode.LIVE:
-                self._services.obtainer.solver.admission.note_verified(self.page.challenge)
+                admission = self._services.obtainer.solver.admission
+                admission.note_verified(self.page.challenge)
+                admission.note_accepted(self.form.slug)
+
+    def _session_to_keep(self, judgement: Judgement) -> str | None:
+        return self._shared.session() if self._shared and judgement.result is Result.OK else None
 
     @contextmanager
     def _told_if_not_closed(self) -> Iterator[None]:
@@ -293,13 +374,15 @@ class Attempt:
         made = [effect for effect in self.form.effects if effect is not Effect.NONE]
         if made:
             data = {"slug": self.form.slug, "effects": ",".join(made), "identity": self.identity.id}
+            if self.form.cleanup is not None:  # who removes it needs to know what it is called on the site
+                data |= {"email": self.identity.email, "username": self.identity.username}
             self._services.emit(events.Event(events.CREATED, data))
 
     def _key(self) -> AttemptKey:
         about, request = self._about, self.request
         return AttemptKey(
             project=about.project, account=about.account_id, env=about.env, origin=str(self.page.page.origin),
-            form=self.form.slug, boundary=about.boundary, subject=request.subject, ordinal=request.ordinal,
+            form=self.form.name, boundary=about.boundary, subject=request.subject, ordinal=request.ordinal,
         )  # fmt: skip
 
     def _key_times(self) -> KeyTimes:
@@ -316,7 +399,7 @@ class Attempt:
 
     def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
         values = self._placeholders()
-        configured = {name: fill(template, values) for name, template in self.form.fields.items()}
+        configured = {name: fill(template, values) for name, template in self.form.templates.items()}
         return configured | dict(given)
 
     @contextmanager
@@ -326,7 +409,10 @@ class Attempt:
         whole = Deadline(self._left, what=f"the attempt on form {self.form.slug!r}", now=self._services.clock.monotonic)
         began = self._services.clock.monotonic()
         try:
-            yield whole if seconds is None else whole.part(seconds, what=f"step {name!r} of form {self.form.slug!r}")
+            with self._exchanges.during(name):
+                yield (
+                    whole if seconds is None else whole.part(seconds, what=f"step {name!r} of form {self.form.slug!r}")
+                )
         finally:
             took = self._services.clock.monotonic() - began
             self._seconds[name] = self._seconds.get(name, 0.0) + took

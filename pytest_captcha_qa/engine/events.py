@@ -38,3 +38,5 @@ WEAK_EVIDENCE = "weak_evidence"
 RELEASE_CHANGED = "release_changed"
 KEY_NOT_CLOSED = "key_not_closed"
 CREATED = "created"  # what a success left on the site, for `cleanup`
+CONFIRMATION = "confirmation"  # a fresh token was refused, a second one is tried
+TOKEN_REFUSED_ONCE = "token_refused_once"  # the second one was accepted: the provider's fault

@@ -60,8 +60,10 @@ class Obtainer:
     learn: Learn = forget
     random: random.Random = field(default_factory=random.Random)
 
-    def obtain(self, order: Order, tally: Tally) -> Held:
+    def obtain(self, order: Order, tally: Tally, claimed: Granted | Resume | None = None) -> Held:
         """Return the token of the order's key, with how this caller came by it.
+
+        `claimed`: what the store answered to a claim that this caller has made already.
 
         Raises:
             SpentElsewhere: the key was used up, or perhaps, and the order does not ask for a fresh one.
@@ -71,7 +73,10 @@ class Obtainer:
         """
         owner, waited = uuid4().hex, False
         while True:
-            claim = self.store.claim(order.key.digest, order.fingerprint, owner, times=order.times, fresh=order.fresh)
+            claim = claimed or self.store.claim(
+                order.key.digest, order.fingerprint, owner, times=order.times, fresh=order.fresh
+            )
+            claimed = None
             match claim:
                 case Ready():
                     return self._held(order, claim, Source.REUSED)
@@ -86,7 +91,7 @@ class Obtainer:
                     waited = True  # what somebody met before this caller came is no answer to it
                     self.stop.wait(order.deadline.cap(seconds))
                 case _:
-                    raise self._refusal(order, claim)
+                    raise self.refusal(order.key.form, claim)
 
     def _work(self, order: Order, claim: Granted | Resume, tally: Tally) -> Held | None:
         """Return the token of the task this owner makes or resumes; None to ask the store again."""
@@ -125,13 +130,14 @@ class Obtainer:
         self.learn(ready.solution.parts.values())
         return Held(order, ready, source, self.clock.monotonic() - ready.age)
 
-    def _refusal(self, order: Order, claim: Done | Indeterminate | Conflict | Failed) -> CaptchaQAError:
-        what = f"the token of form {order.key.form!r} for this subject"
+    def refusal(self, form: str, claim: Done | Indeterminate | Conflict | Failed) -> CaptchaQAError:
+        """Return the error that a claim which gives no token stands for."""
+        what = f"the token of form {form!r} for this subject"
         match claim:
             case Done(outcome):
                 return SpentElsewhere(f"{what} was used already, with outcome {outcome}")
             case Indeterminate():
-                self.emit(events.Event(events.SUBMIT_MAYBE_POSTED, {"slug": order.key.form}))
+                self.emit(events.Event(events.SUBMIT_MAYBE_POSTED, {"slug": form}))
                 return SpentElsewhere(
                     f"{what} was spent by an attempt that crashed; the form was perhaps posted, so it is not sent again"
                 )
@@ -142,7 +148,7 @@ class Obtainer:
                 )
             case Failed(code, retry_after):
                 message = f"{what} could not be had: another caller with the same subject met {code} a moment ago"
-                return _error_of(code, message, retry_after)
+                return error_of(code, message, retry_after)
 
     def token(self, held: Held, tally: Tally) -> Token:
         """Return the Token a test holds of what was obtained."""
@@ -200,7 +206,10 @@ class Obtainer:
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted: a token for this key and challenge, by this deadline."""
+    """What is wanted: a token for this key and challenge, by this deadline.
+
+    `shared_as`: what the store compares for a key that is claimed before a page shows its challenge.
+    """
 
     key: AttemptKey
     challenge: Challenge
@@ -208,11 +217,13 @@ class Order:
     times: KeyTimes
     deadline: Deadline
     fresh: bool = True
+    shared_as: Fingerprint | None = None
 
     @property
     def fingerprint(self) -> Fingerprint:
         """What the store compares before it shares a token."""
-        return Fingerprint.of(self.challenge, page_bound=facts(self.challenge.type).binding is Binding.PAGE)
+        page_bound = facts(self.challenge.type).binding is Binding.PAGE
+        return self.shared_as or Fingerprint.of(self.challenge, page_bound=page_bound)
 
 
 @dataclass
@@ -226,7 +237,8 @@ class Held:
     lease: Lease | None = None
 
 
-def _error_of(code: str, message: str, retry_after: float | None) -> CaptchaQAError:
+def error_of(code: str, message: str, retry_after: float | None = None) -> CaptchaQAError:
+    """Return the error of this code, as another caller has met it."""
     cls = all_errors().get(code, ProviderError)
     try:
         error = cls(message)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.model.attempt import Fingerprint, Verdict
+from pytest_captcha_qa.model.attempt import Fingerprint, Outcome, Verdict
+from pytest_captcha_qa.model.evidence import Exchange
 from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
+from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import KeyTimes
-from pytest_captcha_qa.model.record import Line
+from pytest_captcha_qa.model.record import AttemptLine, Line
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Origin, Url
 from pytest_captcha_qa.scope import Evidence, ScopeGrant
@@ -320,8 +322,8 @@ class OpenedForm(Protocol):
 class FormDriver(Protocol):
     """Opens pages and finds the protected form on them."""
 
-    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline) -> OpenedForm:
-        """Return the opened form.
+    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline, identity: Identity) -> OpenedForm:
+        """Return the opened form; `identity` is who will fill it in, for the team's steps before it.
 
         Raises:
             PageError: the page is broken, in words that name it and what was found.
@@ -349,8 +351,51 @@ class Verifier(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class EffectQuestion:
+    """Whose submit of which form must have had its effect; `context` holds the values of placeholders."""
+
+    form: FormSpec
+    page: Url
+    identity: Identity
+    context: Mapping[str, str] = field(repr=False)
+
+
+class EffectCheck(Protocol):
+    """Looks whether an accepted submit has had the effect that the configuration names."""
+
+    def lacking(self, question: EffectQuestion, deadline: Deadline) -> str | None:
+        """Return in words what is not there yet, None if the effect shows.
+
+        Raises:
+            VerifierError: no answer came.
+        """
+
+
+class NoEffects:
+    """Finds every effect at once, for tools that look for none."""
+
+    def lacking(self, question: EffectQuestion, deadline: Deadline) -> None:
+        """Return None."""
+        return None
+
+
 class RecordSink(Protocol):
     """Where lines of records go; a line that cannot be written raises RecordError."""
 
     def write(self, line: Line) -> None:
         """Append one line."""
+
+
+class EvidenceSink(Protocol):
+    """Keeps what helps to understand a failed attempt."""
+
+    def keep(self, line: AttemptLine, outcome: Outcome, exchanges: Sequence[Exchange]) -> None:
+        """Keep what an attempt has sent and got; one that cannot be kept raises nothing."""
+
+
+class NoEvidence:
+    """An EvidenceSink that keeps nothing."""
+
+    def keep(self, line: AttemptLine, outcome: Outcome, exchanges: Sequence[Exchange]) -> None:
+        """Do nothing."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_captcha_qa.engine.obtaining import Held
 from pytest_captcha_qa.engine.solving import Tally
-from pytest_captcha_qa.errors import CaptchaQAError, VerifierError
+from pytest_captcha_qa.errors import CaptchaQAError, TargetUnavailable, VerifierError
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,
     Expect,
@@ -23,7 +23,7 @@ from pytest_captcha_qa.model.record import AttemptLine, Started
 from pytest_captcha_qa.model.redact import token_prefix
 from pytest_captcha_qa.model.token import TOKEN, Solution
 
-_STEPS = ("blocked", "queue", "solve", "detect", "page", "submit", "verify")
+_STEPS = ("blocked", "queue", "solve", "detect", "page", "rate", "submit", "verify", "confirm")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def attempt_line(
         seconds=ended.seconds,
         token_prefix=_prefix_of(solution),
         http_status=outcome.http_status,
-        variant=None,
+        variant=form.variant,
         attempt=request.attempt,
         worker=about.worker,
         worker_version=about.worker_version,
@@ -135,7 +135,8 @@ def outcome_of(error: BaseException | None, expect: Expect) -> Outcome:
     reason = error.message if isinstance(error, CaptchaQAError) else f"interrupted by {code}"
     result = Result.FAILED if fault is Fault.PRODUCT else Result.INDETERMINATE
     status = VerifyStatus.ERROR if isinstance(error, VerifierError) else VerifyStatus.SKIPPED
-    return Outcome(result, Verdict(status, reason), expect, fault, code)
+    answered = error.status if isinstance(error, TargetUnavailable) else None
+    return Outcome(result, Verdict(status, reason, answered), expect, fault, code, answered)
 
 
 def _prefix_of(solution: Solution | None) -> str | None:

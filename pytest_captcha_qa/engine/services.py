@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.obtaining import Obtainer
-from pytest_captcha_qa.engine.ports import Clock, FormDriver, GrantSource, Provider, RecordSink, Verifier
+from pytest_captcha_qa.engine.ports import (
+    Clock,
+    EffectCheck,
+    EvidenceSink,
+    FormDriver,
+    GrantSource,
+    NoEffects,
+    NoEvidence,
+    Provider,
+    RecordSink,
+    Verifier,
+)
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
@@ -37,3 +48,5 @@ class Services:
     retry_interval: float = 30.0
     lease: float = 30.0
     timeouts: Timeouts = field(default_factory=Timeouts)
+    evidence: EvidenceSink = field(default_factory=NoEvidence)
+    effects: EffectCheck = field(default_factory=NoEffects)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
@@ -115,15 +115,15 @@ def without(entries: Entries, names: Mapping[str, str]) -> Entries:
     return [(name, value) for name, value in entries if name not in names]
 
 
-def encoded(how: Delivery, entries: Entries, files: tuple[str, ...]) -> tuple[Url, Payload]:
-    """Return where a form goes and with which body."""
+def encoded(how: Delivery, entries: Entries, files: Sequence[File]) -> tuple[Url, Payload]:
+    """Return where a form goes and with which body; only multipart carries the files."""
     pairs = [(_lines(name), _lines(value)) for name, value in entries]
     if how.method == "GET":
         query = urlencode(pairs, encoding=how.charset, errors="xmlcharrefreplace")
         return Url(how.target.origin, how.target.path, query), NO_PAYLOAD
     if how.enctype == MULTIPART:
-        plain = [(name, value) for name, value in pairs if name not in files]
-        return how.target, multipart(plain, [File(name, "", b"") for name in files])
+        named = {file.field for file in files}
+        return how.target, multipart([(name, value) for name, value in pairs if name not in named], files)
     if how.enctype == PLAIN:
         lines = "".join(f"{name}={value}\r\n" for name, value in pairs)
         return how.target, Payload(lines.encode(how.charset, "xmlcharrefreplace"), {"Content-Type": PLAIN})

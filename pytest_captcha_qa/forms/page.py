@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
     AccessNotConfigured,
-    ConfigError,
     PageError,
-    ScopeDenied,
     UnknownName,
 )
-from pytest_captcha_qa.forms.entries import Delivery, delivery, encoded, filled, form_data, without
-from pytest_captcha_qa.forms.reading import PageReading, facts_of, read_form
-from pytest_captcha_qa.forms.visit import ACCEPT, MOST_REDIRECTS, Visit, granted
-from pytest_captcha_qa.forms.widgets import Fields
-from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec, Rule
+from pytest_captcha_qa.forms.described import OpenedDescribedForm
+from pytest_captcha_qa.forms.entries import MULTIPART, Delivery, delivery, encoded, filled, form_data, without
+from pytest_captcha_qa.forms.reading import PageReading, facts_of, read_challenge, read_form
+from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
+from pytest_captcha_qa.forms.visit import ACCEPT, Visit, granted
+from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import ScopeGrant
-from pytest_captcha_qa.transport import HttpClient, Payload
+from pytest_captcha_qa.transport import File, HttpClient, Payload
 
 _SHOWN_NAME = 60  # characters; a longer field name of the page is not repeated in a message
-_BECOME_GET = frozenset({301, 302, 303})  # 307 and 308 would post the token once more
 
 
 class HttpFormDriver:
-    """Implements FormDriver for plain HTML forms."""
+    """Opens plain HTML forms, and pages whose submit the configuration describes."""
 
     def __init__(self, client_factory: Callable[[], HttpClient]) -> None:
         """Keep where the clients come from: one with its own, empty cookie jar for each opened form."""
         self._new_client = client_factory
 
-    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline) -> OpenedHtmlForm:
+    def open(
+        self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline
+    ) -> OpenedHtmlForm | OpenedDescribedForm:
         """Return the form that holds the widget, with the client that has the page's cookies.
 
         Raises:
@@ -46,10 +46,15 @@ class HttpFormDriver:
         """
         facts_of(form.type)
         client = self._new_client()
-        visit = Visit(client, grants, deadline)
+        visit = Visit(client, grants, deadline, form.headers)
         reply, markup = visit.page(url)
         granted(markup.base, f"it is the <base> of {markup.url.without_query}", grants)
         redirected = reply.url.without_query != url.without_query
+        if form.submit is not None:
+            described = OpenedDescribedForm(client, form, read_challenge(markup, form, redirected=redirected))
+            if form.verify.via.submits_form:
+                described.check(grants)
+            return described
         reading = read_form(markup, form, redirected=redirected)
         opened = OpenedHtmlForm(client, form, reading, charset=reply.charset)
         if form.verify.via.submits_form:
@@ -84,10 +89,16 @@ class OpenedHtmlForm:
         if redirected and "password" in kinds and not set(self._form.fields) <= set(names):
             raise AccessNotConfigured(
                 f"the page of form {self._form.slug!r} leads to a login ({self.page.without_query}); "
-                f"configure the access to the environment, or the steps before the form"
+                f"configure the access to the environment, or log in first with forms.{self._form.slug}.prepare"
             )
-        self._check_names(self._form.fields)
-        self._grant(self._delivery().target, grants)
+        self._check_names([*self._form.fields, *self._form.files])
+        how = self._delivery()
+        if self._form.files and how.enctype != MULTIPART:
+            raise PageError(
+                f"the form {self._form.slug!r} on {self.page.without_query} is sent as {how.enctype}, which carries no "
+                f"file; a form with files needs enctype={MULTIPART}"
+            )
+        self._grant(how.target, grants)
 
     def submit(
         self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline
@@ -106,9 +117,9 @@ class OpenedHtmlForm:
         how = self._delivery()
         target, payload = self._request(how, solution, fields)
         grant = self._grant(target, grants)
-        visit = Visit(self._client, grants, deadline)
+        visit = Visit(self._client, grants, deadline, self._form.headers)
         answer = visit.send(how.method, target, grant, payload).answer
-        return self._page_that_is_judged(answer, visit)
+        return page_that_is_judged(self._form, self.page, answer, visit)
 
     def _delivery(self) -> Delivery:
         return delivery(self._reading, charset=self._charset)
@@ -122,45 +133,17 @@ class OpenedHtmlForm:
         entries = filled(without(own.entries, token_fields), fields)
         if solution is not None:
             entries += list(token_values(solution, token_fields).items())
-        files = tuple(name for name in own.files if name not in fields)
-        target, payload = encoded(how, entries, files)
+        chosen = {name: File(name, "", b"") for name in own.files if name not in fields} | read_files(self._form)
+        target, payload = encoded(how, entries, list(chosen.values()))
         payload = payload.having(self._headers(how.method, target))
         if solution is not None:
             payload = payload.having(cookies=solution.cookies, user_agent=solution.user_agent)
         return target, payload
 
     def _headers(self, method: str, target: Url) -> dict[str, str]:
-        # strict-origin-when-cross-origin is what browsers do unless a page asks for another policy.
-        own = target.origin == self.page.origin
-        headers = {**ACCEPT, "Referer": str(self.page) if own else f"{self.page.origin}/"}
-        if method == "POST":
-            headers["Origin"] = str(self.page.origin)
-        return headers
+        return {**ACCEPT, **origin_headers(method, self.page, target), **self._form.headers}
 
-    def _page_that_is_judged(self, answer: Answer, visit: Visit) -> Answer:
-        """Return the answer, or what its redirects end at if only that page can meet the success rule."""
-        refused = self._form.refused
-        for _ in range(MOST_REDIRECTS):
-            refusal = refused is not None and _judges_redirects(refused) and refused.matches(answer)
-            if _judges_redirects(self._form.success) or refusal:
-                break
-            if answer.status not in _BECOME_GET or answer.location is None:
-                break
-            answer = self._after_redirect(answer.location, visit)
-        return answer
-
-    def _after_redirect(self, target: Url, visit: Visit) -> Answer:
-        try:
-            return visit.get(target, visit.grants.grant(target)).answer
-        except (ScopeDenied, ConfigError) as denied:
-            # The form was sent before: an error that says nothing was sent would give its token back.
-            raise PageError(
-                f"the form on {self.page.without_query} was sent, and its answer redirects to "
-                f"{target.without_query}, which is not followed ({denied.message}); "
-                f"a success rule with `location` judges the redirect itself"
-            ) from None
-
-    def _check_names(self, fields: Mapping[str, str]) -> None:
+    def _check_names(self, fields: Iterable[str]) -> None:
         known = set(self._reading.markup.control_names(self._reading.form)) - set(self._reading.token_fields)
         for name in fields:
             if name not in known:
@@ -171,15 +154,3 @@ class OpenedHtmlForm:
     def __repr__(self) -> str:
         """Return page path and type."""
         return f"<OpenedHtmlForm {self.page.path} {self.challenge.type}>"
-
-
-def token_values(solution: Solution, fields: Fields) -> dict[str, str]:
-    """Return what each response field gets; a solution that has none of the parts goes into all of them."""
-    parts = {name: solution.parts[part] for name, part in fields.items() if part in solution.parts}
-    return {name: str(value) for name, value in parts.items()} or dict.fromkeys(fields, str(solution.text))
-
-
-def _judges_redirects(rule: Rule) -> bool:
-    """Return whether a rule speaks of a redirect itself, not of the page after it."""
-    own = rule.location is not None or any(300 <= status < 400 for status in rule.status)
-    return own or any(_judges_redirects(part) for part in rule.all)

@@ -15,12 +15,22 @@ from pytest_captcha_qa.forms.outline import Element
 from pytest_captcha_qa.forms.widgets import WIDGETS, Fields, Widget, WidgetFacts, find_widgets, types_loaded
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, FormSpec
+from pytest_captcha_qa.model.token import TOKEN
 from pytest_captcha_qa.model.url import Url
 
 _SITEKEY = re.compile(r"[0-9A-Za-z_-]{8,}\Z")
 _PLACEHOLDERS = frozenset({"undefined", "sitekey", "site_key", "site-key", "your_site_key", "your-site-key"})
 _USER_INFO = re.compile(r"//[^/@]*@")
 _SHOWN = 60  # characters of a foreign attribute that a message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeReading:
+    """What was found of a challenge that needs no form, and the names that take its solution."""
+
+    markup: Markup
+    challenge: Challenge
+    token_fields: Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +59,23 @@ def read_form(markup: Markup, form: FormSpec, *, redirected: bool = False) -> Pa
     """Return the protected form of a page that is parsed already; see `read_page`."""
     facts = facts_of(form.type)
     selected = _selected(markup, form)
-    widget = _widget(markup, form, selected, redirected=redirected)
-    _check_values(widget, facts, markup, form)
-    element = _form_of(widget, facts, markup, selected)
+    widget = _checked_widget(markup, form, selected, redirected=redirected)
+    element = _form_of(widget, form, markup, selected)
     if element is markup.cut_form:
         raise PageError(f"{_page(markup)} is cut off: its HTML ends before {describe_form(element)} does")
-    names = markup.control_names(element)
-    return PageReading(markup, element, _challenge(widget, facts, markup, form), facts.fields(widget, names))
+    fields = _token_fields(widget, form, markup.control_names(element))
+    return PageReading(markup, element, _challenge(widget, facts, markup, form), fields)
+
+
+def read_challenge(markup: Markup, form: FormSpec, *, redirected: bool = False) -> ChallengeReading:
+    """Return the challenge of a page whose submit is described by the configuration, wherever its widget stands.
+
+    Raises:
+        PageError, AccessNotConfigured, ConfigError: see `read_page`.
+    """
+    widget = _checked_widget(markup, form, _selected(markup, form), redirected=redirected)
+    challenge = _challenge(widget, facts_of(form.type), markup, form)
+    return ChallengeReading(markup, challenge, _token_fields(widget, form, ()))
 
 
 def facts_of(kind: CaptchaType) -> WidgetFacts:
@@ -72,6 +92,17 @@ def facts_of(kind: CaptchaType) -> WidgetFacts:
 
 
 # -- the widget
+
+
+def _checked_widget(markup: Markup, form: FormSpec, selected: list[Element] | None, *, redirected: bool) -> Widget:
+    widget = _widget(markup, form, selected, redirected=redirected)
+    _check_values(widget, facts_of(form.type), markup, form)
+    return widget
+
+
+def _token_fields(widget: Widget, form: FormSpec, names: tuple[str, ...]) -> Fields:
+    """Return the fields that take the solution: the configured one, else those of the type."""
+    return {form.token_field: TOKEN} if form.token_field else facts_of(form.type).fields(widget, names)
 
 
 def _widget(markup: Markup, form: FormSpec, selected: list[Element] | None, *, redirected: bool) -> Widget:
@@ -123,10 +154,11 @@ def _missing(
         return AccessNotConfigured(
             f"the page of form {form.slug!r} {how} a login: "
             f"{_page(markup)} has a password field and no widget; "
-            f"configure the access to the environment, or the steps before the form"
+            f"configure the access to the environment, or log in first with forms.{form.slug}.prepare"
         )
     led = f" (form {form.slug!r} was redirected there)" if redirected else ""
-    return PageError(f"{_page(markup)}{led} has no {form.type} widget; {_inventory(markup, found)}")
+    steps = f"; steps that come before the form go into forms.{form.slug}.prepare" if redirected else ""
+    return PageError(f"{_page(markup)}{led} has no {form.type} widget; {_inventory(markup, found)}{steps}")
 
 
 def _is_login(markup: Markup, form: FormSpec, *, redirected: bool) -> bool:
@@ -175,7 +207,7 @@ def _challenge(widget: Widget, facts: WidgetFacts, markup: Markup, form: FormSpe
 # -- the form
 
 
-def _form_of(widget: Widget, facts: WidgetFacts, markup: Markup, selected: list[Element] | None) -> Element:
+def _form_of(widget: Widget, form: FormSpec, markup: Markup, selected: list[Element] | None) -> Element:
     if widget.element is not None:
         around = markup.form_of(widget.element)
         if around is not None:
@@ -184,12 +216,12 @@ def _form_of(widget: Widget, facts: WidgetFacts, markup: Markup, selected: list[
         named = _distinct(markup.form_of(element) for element in selected)
         if len(named) == 1:
             return named[0]
-    return _form_without_widget(widget, facts, markup)
+    return _form_without_widget(widget, form, markup)
 
 
-def _form_without_widget(widget: Widget, facts: WidgetFacts, markup: Markup) -> Element:
+def _form_without_widget(widget: Widget, spec: FormSpec, markup: Markup) -> Element:
     """Return the form a widget outside of all forms is for: the only one that can be meant."""
-    waiting = [form for form in markup.forms if _takes_response(form, widget, facts, markup)]
+    waiting = [form for form in markup.forms if _takes_response(form, widget, spec, markup)]
     posting = [form for form in markup.forms if (form.get("method") or "").strip().lower() == "post"]
     candidates = waiting or posting
     if len(candidates) == 1:
@@ -197,16 +229,19 @@ def _form_without_widget(widget: Widget, facts: WidgetFacts, markup: Markup) -> 
     where = f"the {widget.type} widget on {_page(markup)} stands in no form"
     if not candidates:
         cut = "" if markup.complete else ", and its HTML is cut off"
-        raise PageError(f"{where}, and no form there posts anything{cut}; {_forms(markup)}")
+        raise PageError(
+            f"{where}, and no form there posts anything{cut}; {_forms(markup)}. If a script of the page sends it, "
+            f"describe that with forms.{spec.slug}.submit"
+        )
     raise ConfigError(
         f"{where}, and {len(candidates)} forms could be meant: {_list(map(describe_form, candidates))}; "
         f"choose one with widget.selector"
     )
 
 
-def _takes_response(form: Element, widget: Widget, facts: WidgetFacts, markup: Markup) -> bool:
+def _takes_response(form: Element, widget: Widget, spec: FormSpec, markup: Markup) -> bool:
     names = markup.control_names(form)
-    return any(name in names for name in facts.fields(widget, names))
+    return any(name in names for name in _token_fields(widget, spec, names))
 
 
 def _distinct(elements: Iterable[Element | None]) -> list[Element]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
@@ -24,6 +27,7 @@ ACCEPT = {
 }
 """What browsers send along when they ask for a page."""
 
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LOGIN_WANTED = frozenset({401, 403})
 _NOT_THE_FORM = frozenset({429, 502, 503, 504})  # a limit or a gateway answered in its place
@@ -33,9 +37,13 @@ _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
 class Visit:
     """One client's way through pages, each with its own grant."""
 
-    def __init__(self, client: HttpClient, grants: GrantSource, deadline: Deadline) -> None:
+    def __init__(
+        self, client: HttpClient, grants: GrantSource, deadline: Deadline, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> None:
+        """Keep what is asked with; `headers` replace those that browsers send along when they ask for a page."""
         self._client = client
         self._deadline = deadline
+        self._headers = headers
         self.grants = grants
 
     def page(self, url: Url) -> tuple[Reply, Markup]:
@@ -64,7 +72,7 @@ class Visit:
 
     def get(self, url: Url, grant: ScopeGrant) -> Reply:
         """Read a page, before a submit or after it."""
-        payload = NO_PAYLOAD.having(ACCEPT)
+        payload = NO_PAYLOAD.having({**ACCEPT, **self._headers})
         try:
             return self._client.request("GET", url, deadline=self._deadline, grant=grant, payload=payload)
         except TransportError as error:
@@ -97,7 +105,7 @@ def _html(reply: Reply) -> Markup:
             f"configure the access to the environment"
         )
     if status in _NOT_THE_FORM:
-        raise TargetUnavailable(f"{where} answers {status}: the site is not available now")
+        raise TargetUnavailable(f"{where} answers {status}: the site is not available now", status=status)
     if status != 200:
         raise PageError(f"{where} answers {status} in place of the page with the form")
     if reply.content_type not in _HTML:

@@ -11,6 +11,14 @@ from pytest_captcha_qa.model.form import Challenge
 
 KEY_VERSION = 1
 
+# A gateway answers in the site's place with these.
+GATEWAY_STATUSES = frozenset({502, 503, 504})
+
+# Codes of records: how often a fresh token was refused, and a refusal that score_policy = "observe" makes no verdict.
+REFUSED_ONCE = "refused_once"
+REFUSED_TWICE = "refused_twice"
+SCORE_OBSERVED = "score_observed"
+
 
 class Phase(StrEnum):
     """Where an attempt stands. `TERMINAL` phases are left by nobody."""
@@ -161,7 +169,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """The result of one attempt; true when `expect` was met."""
+    """The result of one attempt; true when `expect` was met.
+
+    `tokens_tried`: the fresh tokens the site has judged; `control`: what vouches for them, or that nothing does, in a
+    sentence, where one of them was refused.
+    """
 
     result: Result
     verdict: Verdict
@@ -170,6 +182,8 @@ class Outcome:
     error: str | None = None
     http_status: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    tokens_tried: int = 0
+    control: str | None = None
 
     @property
     def ok(self) -> bool:

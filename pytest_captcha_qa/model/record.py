@@ -18,7 +18,7 @@ def timestamp(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """First line: who wrote the file and what was under test."""
+    """First line: who wrote the file and what was under test; `shard` names the part of a run that a CI has split."""
 
     type: ClassVar[str] = "header"
     ts: str
@@ -27,6 +27,7 @@ class Header:
     env: str
     release: str | None
     time_scale: float = 1.0
+    shard: str | None = None
     schema: int = SCHEMA_VERSION
 
 

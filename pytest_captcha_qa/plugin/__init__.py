@@ -16,6 +16,7 @@ from pytest_captcha_qa.plugin.fixtures import (
     captcha_form_name,
     captcha_http,
     captcha_identity,
+    captcha_session,
     captcha_solver,
     captcha_token,
     captcha_verify,
@@ -31,6 +32,7 @@ __all__ = [
     "captcha_form_name",
     "captcha_http",
     "captcha_identity",
+    "captcha_session",
     "captcha_solver",
     "captcha_token",
     "captcha_verify",
@@ -45,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and, with an environment, the hooks that do the work."""
     config.addinivalue_line("markers", SIGNATURE)
+    if options.early(config, "captcha_suite"):
+        from pytest_captcha_qa.plugin.suite import SuiteHooks
+
+        chosen = bool(options.early(config, "captcha_env"))
+        config.pluginmanager.register(SuiteHooks(with_environment=chosen), "captcha-qa-suite")
     if options.early(config, "captcha_env"):
         from pytest_captcha_qa.plugin.active import activate
 

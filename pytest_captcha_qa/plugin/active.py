@@ -10,10 +10,12 @@ import pytest
 
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
-from pytest_captcha_qa.plugin import boundary, collection, rendezvous, reports, signals
+from pytest_captcha_qa.plugin import boundary, collection, junit, limits, rendezvous, reports, signals
 from pytest_captcha_qa.plugin.exits import Exits
+from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.masking import MaskingHooks
+from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
 
 
@@ -23,6 +25,7 @@ class ActiveHooks:
     def __init__(self, run: CaptchaRun) -> None:
         self._run = run
         self._exits = Exits(run) if run.decides else None
+        self._explainer = Explainer(run)
         self._interrupted = False
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -38,8 +41,9 @@ class ActiveHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Check what the markers name."""
+        """Check what the markers name, and see that pytest-timeout leaves enough time for a solve."""
         collection.prepare(items, self._run)
+        limits.give_limits(items, self._run)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -48,6 +52,16 @@ class ActiveHooks:
         running = not session.config.option.collectonly and self._run.captcha_tests
         if running and not self._run.decides and self._run.demo is not None:
             self._run.demo.ask()
+
+    def pytest_exception_interact(self, call: pytest.CallInfo[Any], report: pytest.CollectReport) -> None:
+        """Let the report of a module that cannot be collected say so, if the fault is one of ours."""
+        if isinstance(report, pytest.CollectReport):
+            reports.annotate_collection(call, report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Take a module that cannot be collected into account."""
+        if self._exits is not None:
+            self._exits.see_collection(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -76,7 +90,7 @@ class ActiveHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give each worker the names of the run."""
-        node.workerinput[rendezvous.WORKER_INPUT] = self._run.for_workers()
+        node.workerinput[rendezvous.WORKER_INPUT] = self._run.for_workers(node.workerinput["workercount"])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Any) -> None:
@@ -89,22 +103,29 @@ class ActiveHooks:
         """Note which record file a worker that is done has written."""
         told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
         if self._exits is not None and told is not None:
-            self._exits.expect_records(told["records"])
+            self._exits.expect_records(told["records"], budget=told["budget"])
 
     # Reports and the end.
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Remember that not all tests were run; `pytest.exit` comes here too, whatever its exit code."""
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Remember that not all tests were run; `pytest.exit` comes here too, whatever its exit code.
+
+        So does xdist after -x or --maxfail, with an exception of its own.
+        """
         self._interrupted = True
+        if self._exits is not None:
+            self._exits.ended_by_user |= excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report of a captcha test say whose fault its failure is."""
+        self._explainer.note_properties(item)
         report = yield
         if is_captcha_test(item) or reports.has_case(item):
             reports.annotate(item, call, report)
+            self._explainer.explain(item, report)
             if self._run.settings.run.outage is Outage.SKIP:
                 reports.show_outage_as_skip(report)
         return report
@@ -113,6 +134,7 @@ class ActiveHooks:
         """Take the report into account."""
         if self._exits is not None:
             self._exits.see(report)
+            junit.attach(self._run.config, report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -128,11 +150,12 @@ class ActiveHooks:
         """Say which file holds this process's records, so that one that vanishes is missed."""
         if not self._run.started:
             return
-        name = self._run.engine.record_path.name
+        name, budget = self._run.engine.record_path.name, self._run.budget
         if self._exits is not None:
-            self._exits.expect_records(name)
+            self._exits.expect_records(name, budget=budget)
         else:
-            session.config.workeroutput[rendezvous.WORKER_INPUT] = {"records": name}  # type: ignore[attr-defined]
+            told = {"records": name, "budget": budget}
+            session.config.workeroutput[rendezvous.WORKER_INPUT] = told  # type: ignore[attr-defined]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the section `captcha`."""
@@ -159,3 +182,5 @@ def activate(config: pytest.Config) -> None:
     config.stash[RUN] = run
     config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")
     config.pluginmanager.register(MaskingHooks(run.scrubber), "captcha-qa-masking")
+    if config.pluginmanager.hasplugin(PLUGIN):
+        config.pluginmanager.register(RerunHooks(), "captcha-qa-reruns")

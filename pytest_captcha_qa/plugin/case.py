@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,8 +14,10 @@ from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Verdict
+from pytest_captcha_qa.model.evidence import Exchange
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
+from pytest_captcha_qa.model.record import AttemptLine, Line
 from pytest_captcha_qa.model.token import Solution, Token
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.plugin.boundary import call
@@ -30,7 +32,7 @@ class FormPage:
         """Made by the fixture `captcha_form`."""
         self._case = case
         self._attempt = attempt
-        self.form = attempt.form.slug
+        self.form = attempt.form.name
         self.type = str(attempt.form.type)
         self.sitekey = attempt.page.challenge.sitekey
         self.url = attempt.page.page.without_query
@@ -70,17 +72,40 @@ class _OnePageAtATime:
         self._driver = driver
         self._lock = threading.Lock()
 
-    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline) -> OpenedForm:
+    def open(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline, identity: Identity) -> OpenedForm:
         """Return the opened form."""
         with self._lock:
-            return self._driver.open(form, url, grants, deadline)
+            return self._driver.open(form, url, grants, deadline, identity)
+
+
+class _Memory:
+    """Passes lines and evidence on, and remembers them for the report of the test."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.recorded: list[AttemptLine] = []
+        self.failed: list[tuple[AttemptLine, Outcome]] = []
+
+    def write(self, line: Line) -> None:
+        """Append one line."""
+        self._services.records.write(line)
+        if isinstance(line, AttemptLine):
+            self.recorded.append(line)
+
+    def keep(self, line: AttemptLine, outcome: Outcome, exchanges: Sequence[Exchange]) -> None:
+        """Keep what a failed attempt has sent and got."""
+        self._services.evidence.keep(line, outcome, exchanges)
+        self.failed.append((line, outcome))
 
 
 class Case:
     """What one test does with forms and tokens; thread-safe, so that async tests may use threads."""
 
     def __init__(self, services: Services, situation: Situation) -> None:
-        self._services = replace(services, driver=_OnePageAtATime(services.driver))
+        self._memory = _Memory(services)
+        self._services = replace(
+            services, driver=_OnePageAtATime(services.driver), records=self._memory, evidence=self._memory
+        )
         self._situation = situation
         self._attempts: list[Attempt] = []
         self._handed_out: set[str] = set()
@@ -104,7 +129,7 @@ class Case:
     def token(self, name: str) -> Token:
         """Return this test's unspent token of the form, or the next one."""
         with self._lock:
-            for token in (a.token for a in self._attempts if a.form.slug == name):
+            for token in (a.token for a in self._attempts if a.form.name == name):
                 if token is not None and not token.spent:
                     return token
             without = (a for a in self._open_attempts(name) if a.token is None)
@@ -161,6 +186,16 @@ class Case:
         """The forms this test has used so far."""
         return tuple(self._used)
 
+    @property
+    def recorded(self) -> Sequence[AttemptLine]:
+        """The attempts of this test that are over."""
+        return self._memory.recorded
+
+    @property
+    def failed(self) -> Sequence[tuple[AttemptLine, Outcome]]:
+        """Those of them that failed, with what came of them."""
+        return self._memory.failed
+
     # How it is done.
 
     def _taken_for_submit(self, attempt: Attempt) -> Attempt:
@@ -179,7 +214,7 @@ class Case:
             raise ConfigError(
                 "with expect='accept' the token comes from captcha_token(...); a text is for expect='refuse'"
             )
-        elif token.form != attempt.form.slug:
+        elif token.form != attempt.form.name:
             raise ConfigError(
                 f"this token is of form {token.form!r} and form {attempt.form.slug!r} cannot be submitted with it; "
                 "to see it refused, spend it first and submit with expect='refuse'"
@@ -194,11 +229,11 @@ class Case:
         raise ConfigError("this token was not obtained by this test; take it from captcha_token(...)")
 
     def _open_attempts(self, name: str) -> list[Attempt]:
-        return [a for a in self._attempts if a.form.slug == name and a.awaits_submit]
+        return [a for a in self._attempts if a.form.name == name and a.awaits_submit]
 
     def _request(self, name: str) -> AttemptRequest:
         if name in self._services.forms:
-            self._used[name] = None
+            self._used[self._services.forms[name].slug] = None
         return AttemptRequest(
             name,
             self._situation.subject,
@@ -227,12 +262,12 @@ class Case:
         return attempt
 
     def _next_on_page(self, earlier: Attempt) -> Attempt:
-        attempt = self._started(earlier.form.slug)
+        attempt = self._started(earlier.form.name)
         attempt.share_page(earlier)
         return attempt
 
     def _obtained(self, attempt: Attempt) -> Token:
-        attempt.renumber(self._next_ordinal(attempt.form.slug))
+        attempt.renumber(self._next_ordinal(attempt.form.name))
         return self._recorded_if_it_fails(attempt, attempt.obtain)
 
     def _finished(self, attempt: Attempt, step: Callable[[], Outcome]) -> Outcome:

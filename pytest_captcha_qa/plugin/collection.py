@@ -16,7 +16,7 @@ PROBLEM: pytest.StashKey[str] = pytest.StashKey()
 
 
 def parametrise(metafunc: pytest.Metafunc, run: CaptchaRun) -> None:
-    """Run a test that asks for `captcha_form_name` once for each form its marker leaves."""
+    """Run a test that asks for `captcha_form_name` once for each form its marker leaves, and for each variant."""
     if "captcha_form_name" not in metafunc.fixturenames or _chosen_by_the_test(metafunc):
         return
     try:
@@ -24,8 +24,8 @@ def parametrise(metafunc: pytest.Metafunc, run: CaptchaRun) -> None:
     except pytest.UsageError:
         return  # told by `prepare`, which sees all tests at once
     if forms:
-        slugs = [form.slug for form in forms]
-        metafunc.parametrize("captcha_form_name", slugs, ids=slugs, indirect=True)
+        names = [form.name for form in forms]
+        metafunc.parametrize("captcha_form_name", names, ids=names, indirect=True)
 
 
 def _chosen_by_the_test(metafunc: pytest.Metafunc) -> bool:
@@ -74,23 +74,24 @@ def _forms_of(item: pytest.Item, run: CaptchaRun) -> tuple[str, ...]:
     spec = spec_of(item)
     _check_names(spec, run, item.nodeid)
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    name = parameters.get("captcha_form_name", spec.form)
-    return (str(name),) if name else ()
+    name = str(parameters.get("captcha_form_name", spec.form) or "")
+    form = run.environment.targets.get(name)
+    return (form.slug if form else name,) if name else ()
 
 
 def chosen(spec: MarkerSpec, run: CaptchaRun, *, where: str) -> list[FormSpec]:
-    """Return the configured forms that a marker leaves, in the order of the configuration.
+    """Return the configured forms and variants that a marker leaves, in the order of the configuration.
 
     Raises:
         pytest.UsageError: it names a form, type or tag that does not exist.
     """
     _check_names(spec, run, where)
-    forms: Iterable[FormSpec] = run.environment.forms.values()
+    forms: Iterable[FormSpec] = run.environment.targets.values()
     return [form for form in forms if _fits(form, spec)]
 
 
 def _fits(form: FormSpec, spec: MarkerSpec) -> bool:
-    by_name = spec.form is None or form.slug == spec.form
+    by_name = spec.form is None or spec.form in (form.slug, form.name)
     by_type = not spec.types or form.type in spec.types
     by_tag = not spec.tags or not set(spec.tags).isdisjoint(form.tags)
     return by_name and by_type and by_tag
@@ -99,7 +100,7 @@ def _fits(form: FormSpec, spec: MarkerSpec) -> bool:
 def _check_names(spec: MarkerSpec, run: CaptchaRun, where: str) -> None:
     from pytest_captcha_qa.model.captcha import CaptchaType
 
-    known = run.environment.forms
+    known = run.environment.targets
     tags = sorted({tag for form in known.values() for tag in form.tags})
     asked: list[tuple[str, Iterable[str], list[str]]] = [
         ("form", [spec.form] if spec.form else [], list(known)),

@@ -9,78 +9,32 @@ from uuid import uuid4
 import pytest
 
 from pytest_captcha_qa.engine.attempt import Attempt
-from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.attempt import AttemptRequest
-from pytest_captcha_qa.model.form import Answer, FormSpec
+from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.token import Token
-from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.plugin.boundary import call
 from pytest_captcha_qa.plugin.case import Case, Situation
 from pytest_captcha_qa.plugin.passive import WITHOUT_ENVIRONMENT
 from pytest_captcha_qa.plugin.reports import CASE
 from pytest_captcha_qa.plugin.session import CaptchaRun, run_of
-from pytest_captcha_qa.transport import NO_PAYLOAD, HttpClient, Payload, json_body, urlencoded
+from pytest_captcha_qa.transport import Payload
 from pytest_captcha_qa.wiring.engine import Engine
-
-_SECONDS = 30.0
-
-
-class CaptchaEnv:
-    """The environment under test, as a test may ask about it."""
-
-    def __init__(self, engine: Engine) -> None:
-        """Made by the fixture `captcha_env`."""
-        environment = engine.environment
-        self.name = environment.name
-        self.kind = str(environment.kind)
-        self.origin = str(environment.base_url.origin)
-        self.forms: Mapping[str, FormSpec] = environment.forms
-        self.release = engine.release
-        self.key_mode = str(environment.account.key_mode)
-        self.run_id = engine.setup.run_id
-
-    def __repr__(self) -> str:
-        return f"<CaptchaEnv {self.name} ({self.kind}) at {self.origin}>"
+from pytest_captcha_qa.wiring.site import CaptchaEnv
+from pytest_captcha_qa.wiring.site import HttpSession as SiteSession
 
 
-class HttpSession:
-    """Requests to the environment's granted origins, with one cookie jar, the run's mark and no redirect followed."""
+class HttpSession(SiteSession):
+    """The session of a test; what fails in it shows no secret on its way out."""
 
     def __init__(self, engine: Engine) -> None:
         """Made by the fixture `captcha_http`."""
-        self._engine = engine
-        self.client: HttpClient = engine.new_session()
-
-    def get(self, path: str) -> Answer:
-        """Return what the site answers to a GET of a path or URL on a granted origin."""
-        __tracebackhide__ = True
-        return call(self._request, "GET", path, NO_PAYLOAD)
-
-    def post(
-        self, path: str, *, data: Mapping[str, str] | None = None, json: Mapping[str, object] | None = None
-    ) -> Answer:
-        """Return what the site answers to a POST of form fields or JSON."""
-        __tracebackhide__ = True
-        payload = json_body(json) if json is not None else urlencoded(list((data or {}).items()))
-        return call(self._request, "POST", path, payload)
+        super().__init__(engine.site, engine.new_session())
 
     def _request(self, method: str, path: str, payload: Payload) -> Answer:
-        url = self._url(path)
-        grant = self._engine.grants.grant(url)
-        deadline = Deadline(_SECONDS, what=f"{method} {url.without_query}")
-        reply = self.client.request(method, url, deadline=deadline, grant=grant, payload=payload)
-        return reply.answer
-
-    def _url(self, path: str) -> Url:
-        try:
-            return self._engine.environment.base_url.join(path)
-        except UrlRefused as refused:
-            raise ConfigError(f"captcha_http cannot ask for this address: {refused}") from None
-
-    def __repr__(self) -> str:
-        return f"<HttpSession of {self._engine.environment.name}>"
+        __tracebackhide__ = True
+        return call(super()._request, method, path, payload)
 
 
 class Solver:
@@ -117,30 +71,30 @@ class Solver:
 def environment(config: pytest.Config) -> CaptchaEnv:
     """Return the environment under test."""
     __tracebackhide__ = True
-    return call(lambda: CaptchaEnv(_run(config).engine))
+    return call(lambda: CaptchaEnv(run_in(config).engine.site))
 
 
 def http(config: pytest.Config) -> HttpSession:
     """Return an HTTP session of its own."""
     __tracebackhide__ = True
-    return call(lambda: HttpSession(_run(config).engine))
+    return call(lambda: HttpSession(run_in(config).engine))
 
 
 def identity(config: pytest.Config) -> Identity:
     """Return a new synthetic person."""
     __tracebackhide__ = True
-    return call(lambda: _run(config).engine.new_identity())
+    return call(lambda: run_in(config).engine.new_identity())
 
 
 def solver(config: pytest.Config) -> Solver:
     """Return the session's solver."""
-    return Solver(_run(config))
+    return Solver(run_in(config))
 
 
 def case(config: pytest.Config, item: pytest.Item, situation: Situation, session: HttpSession) -> Case:
     """Return the case of one test, known to its reports."""
     __tracebackhide__ = True
-    run = _run(config)
+    run = run_in(config)
 
     def build() -> Case:
         _check_overrides(situation, session)
@@ -164,7 +118,8 @@ def _check_overrides(situation: Situation, session: object) -> None:
             )
 
 
-def _run(config: pytest.Config) -> CaptchaRun:
+def run_in(config: pytest.Config) -> CaptchaRun:
+    """Return the session's run; without an environment the test is skipped."""
     return run_of(config) or _skipped()
 
 

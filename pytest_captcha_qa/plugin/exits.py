@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,13 @@ class Exits:
         self._tests: set[str] = set()
         self._skipped: set[str] = set()
         self._excused: set[str] = set()
+        self._reran: set[str] = set()
+        self._passed: set[str] = set()
         self._expected_files: set[str] = set()
         self._forms: dict[str, None] = {}
+        self._budget: int | None = None
+        self._uncollected = False
+        self.ended_by_user = False
         self._began = time.time()
         self.verdict: Verdict | None = None
 
@@ -41,25 +47,42 @@ class Exits:
                 self._skipped.add(report.nodeid)
         if hasattr(report, "wasxfail"):
             self._excused.add(report.nodeid)
+        if reports.is_a_try(report):
+            self._reran.add(report.nodeid)
+        elif report.when == "call" and report.passed:
+            self._passed.add(report.nodeid)
         cause = reports.cause_of(report)
         if cause is not None:
             self._causes.append(cause)
 
-    def expect_records(self, name: str) -> None:
-        """Note a record file that must be there in the end."""
+    def see_collection(self, report: pytest.CollectReport) -> None:
+        """Take one module or folder into account: it counts if it cannot be collected."""
+        cause = reports.cause_of_collection(report)
+        if cause is not None:
+            self._causes.append(cause)
+            self._uncollected |= cause.code != 1
+
+    def expect_records(self, name: str, *, budget: int) -> None:
+        """Note a record file that must be there in the end, and how many submits its writer knew as the run's most."""
         self._expected_files.add(name)
+        self._budget = budget
 
     @property
     def concerned(self) -> bool:
         """Whether any captcha test was to run or anything was recorded; --setup-only and --setup-plan run no test."""
         if self._run.config.option.setuponly:
             return False
-        return bool(self._tests) or self._run.started
+        return bool(self._tests) or self._run.started or self._uncollected
 
     @property
     def skipped(self) -> int:
         """How many captcha tests were skipped."""
         return len(self._skipped)
+
+    @property
+    def _flaky(self) -> set[str]:
+        """The captcha tests that failed, were run again and passed."""
+        return (self._tests & self._reran & self._passed) - {cause.nodeid for cause in self._causes}
 
     def decide(self, session: pytest.Session) -> int:
         """Return the exit code of the run; the verdict is kept for the summary and written to verdict.json."""
@@ -82,10 +105,16 @@ class Exits:
                 captcha_tests=len(self._tests),
                 environment=self._run.environment.name,
                 mode=self._run.settings.run.exit_codes.value,
-                stopped_by_failures=bool(session.shouldfail),
+                stopped_by_failures=bool(session.shouldfail) and not self.ended_by_user,
                 tests_failed=session.testsfailed,
                 excused=self._excused,
+                flaky=self._flaky,
                 prices={account.name: account.price_per_1000} if account.price_per_1000 is not None else {},
+                waivers=self._run.environment.waivers,
+                day=datetime.fromtimestamp(self._began, UTC).date(),
+                budget=self._run.settings.run.budget or self._budget,
+                budget_given=self._run.settings.run.budget is not None,
+                owners={form.slug: form.owner for form in self._run.environment.forms.values()},
             ),
             records,
         )
@@ -97,8 +126,9 @@ class Exits:
 
     @property
     def verdict_path(self) -> Path:
-        """Where verdict.json goes: beside the folder of the records."""
-        return self._run.settings.run.records.parent / "verdict.json"
+        """Where the verdict goes: beside the folder of the records; that of a shard has its name in it."""
+        name = file_stem("verdict", self._run.identity.shard)
+        return self._run.settings.run.records.parent / f"{name}.json"
 
     def forget_earlier_verdict(self) -> None:
         """Remove the verdict of an earlier run; where it cannot be removed, writing the new one will say why."""
@@ -106,9 +136,13 @@ class Exits:
             self.verdict_path.unlink(missing_ok=True)
 
     def _records(self) -> Run | None:
-        """Return what this run has recorded, over all its workers; a CI retry may have used its name before."""
-        run_id = self._run.identity.run_id
+        """Return what this shard of this run has recorded, over all its workers.
+
+        Its other shards may write to the same folder, and a CI retry may have used its name before.
+        """
+        run_id, shard = self._run.identity.run_id, self._run.identity.shard
         folder = self._run.settings.run.records / safe_name(self._run.environment.name)
-        files = sorted(folder.glob(f"{file_stem(run_id)}*.jsonl"))
-        found = [run for run in read(files, since=timestamp(self._began)) if run.run_id == run_id]
-        return found[0] if found else None
+        paths = sorted(folder.glob(f"{file_stem(run_id, shard)}*.jsonl"))
+        runs = read(paths, since=timestamp(self._began))
+        files = tuple(file for run in runs for file in run.files if file.is_of(run_id, shard))
+        return Run(run_id, files) if files else None

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pytest_captcha_qa.model.identity import Identity
     from pytest_captcha_qa.model.token import Token
     from pytest_captcha_qa.plugin.case import Case, FormPage
-    from pytest_captcha_qa.plugin.env import CaptchaEnv, HttpSession, Solver
+    from pytest_captcha_qa.plugin.env import HttpSession, Solver
+    from pytest_captcha_qa.plugin.sharing import Sessions
+    from pytest_captcha_qa.wiring.site import CaptchaEnv
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,18 @@ def captcha_solver(pytestconfig: pytest.Config) -> Iterator[Solver]:
     solver = env.solver(pytestconfig)
     yield solver
     solver.close()
+
+
+@pytest.fixture(scope="session")
+def captcha_session(pytestconfig: pytest.Config) -> Sessions:
+    """`captcha_session("login")` makes one login for the whole run, over all xdist workers, and returns its session.
+
+    `.http` is an HTTP session with its cookies, `.storage_state()` what a Playwright context takes.
+    """
+    __tracebackhide__ = True
+    from pytest_captcha_qa.plugin import sharing
+
+    return sharing.sessions(pytestconfig)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ FIXTURES = frozenset(
         "captcha_form_name",
         "captcha_http",
         "captcha_identity",
+        "captcha_session",
         "captcha_solver",
         "captcha_token",
         "captcha_verify",

@@ -18,6 +18,7 @@ CASE: pytest.StashKey[Case] = pytest.StashKey()
 FORMS: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
 ATTRIBUTE = "captcha_qa"
 _OUTAGE = 12
+_FINAL = ("passed", "failed", "skipped")
 
 
 def has_case(item: pytest.Item) -> bool:
@@ -39,6 +40,23 @@ def annotate(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Test
     setattr(report, ATTRIBUTE, carried)
 
 
+def is_hopeless(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
+    """Return whether a phase of the test has failed of something that another try, a moment later, does not change."""
+    from pytest_captcha_qa.reporting.codes import HOPELESS
+
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, CaptchaQAError):
+        return error.exit_code != 1
+    case = item.stash.get(CASE, None) if error is not None else None
+    faults = {outcome.fault for outcome in case.outcomes if outcome.fault is not None} if case is not None else set()
+    return bool(faults) and faults <= HOPELESS
+
+
+def is_a_try(report: pytest.TestReport) -> bool:
+    """Return whether another plugin runs the test again: it changes the outcome to a word of its own, like "rerun"."""
+    return report.outcome not in _FINAL
+
+
 def show_outage_as_skip(report: pytest.TestReport) -> None:
     """Turn a failure that is an outage into a skip; its exit code stays."""
     carried: Mapping[str, Any] = getattr(report, ATTRIBUTE, None) or {}
@@ -53,13 +71,31 @@ def cause_of(report: pytest.TestReport) -> Cause | None:
     from pytest_captcha_qa.reporting.verdict import Cause
 
     carried: Mapping[str, Any] = getattr(report, ATTRIBUTE, None) or {}
-    if report.outcome not in ("passed", "failed", "skipped"):
-        return None  # a plugin's own word, such as "rerun": the test goes on
+    if is_a_try(report):
+        return None
     if "code" in carried:
         return Cause(carried["code"], carried["what"], report.nodeid, failed=report.failed)
     if report.failed:
         return Cause(1, f"{report.nodeid} failed", report.nodeid)
     return None
+
+
+def annotate_collection(call: pytest.CallInfo[Any], report: pytest.CollectReport) -> None:
+    """Put on the report of a collection that failed by an error of ours which exit code it stands for."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, CaptchaQAError):
+        setattr(report, ATTRIBUTE, {"code": error.exit_code, "what": error.message})
+
+
+def cause_of_collection(report: pytest.CollectReport) -> Cause | None:
+    """Return why a collection that failed counts against the run."""
+    from pytest_captcha_qa.reporting.verdict import Cause
+
+    if not report.failed:
+        return None
+    carried: Mapping[str, Any] = getattr(report, ATTRIBUTE, None) or {}
+    said = f"{report.nodeid or 'the project'} could not be collected"
+    return Cause(carried.get("code", 1), f"{said}: {carried['what']}" if carried else said, report.nodeid)
 
 
 def forms_in(report: pytest.TestReport) -> list[str]:

@@ -20,9 +20,10 @@ from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.model.redact import Scrubber
 from pytest_captcha_qa.ownership import KEY_VARIABLE
-from pytest_captcha_qa.plugin import options, rendezvous
+from pytest_captcha_qa.plugin import options, rendezvous, reruns
 from pytest_captcha_qa.state.sqlite import default_path
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
+from pytest_captcha_qa.wiring.functions import unusable_functions
 
 RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()
 DEMO_TIME_SCALE = 0.02
@@ -48,6 +49,7 @@ class CaptchaRun:
         self.identity = ci.identify(os.environ, root=config.rootpath, env=self.environment.name, given=given)
         self.session = self.worker.get("session") or secrets.token_hex(8)
         self.captcha_tests = 0
+        self._times = reruns.most_tries(config) * int(self.worker.get("copies", 1))
         self.scrubber = Scrubber()
         with suppress(ConfigError):  # what is missing is told when it is needed
             self.scrubber.learn(_known_secrets(self.settings, self.environment))
@@ -79,11 +81,21 @@ class CaptchaRun:
             self._demo = rendezvous.Demo(self.shared_folder, time_scale=DEMO_TIME_SCALE)
         return self._demo
 
-    def for_workers(self) -> dict[str, str]:
-        """Return what each xdist worker is told."""
-        return {"run_id": self.identity.run_id, "session": self.session, "folder": str(self.shared_folder)}
+    def for_workers(self, count: int) -> dict[str, str]:
+        """Return what each of so many xdist workers is told."""
+        copies = count if self.config.getoption("dist", "no") == "each" else 1
+        names = {"run_id": self.identity.run_id, "session": self.session, "folder": str(self.shared_folder)}
+        return names | {"copies": str(copies)}
 
     # The engine.
+
+    @property
+    def budget(self) -> int:
+        """The most submits of the run over all its processes, each of which has collected all its tests.
+
+        A test that may run again, or on each worker, is given as many submits each time.
+        """
+        return self.settings.run.budget or 2 * max(self.captcha_tests, 1) * self._times
 
     def check(self, forms: Iterable[str]) -> None:
         """Look for everything that would keep these forms from being tested; nothing is sent.
@@ -92,6 +104,7 @@ class CaptchaRun:
             ConfigError: all of it; in a worker each of its captcha tests will say so.
         """
         problems = [*self.environment.missing(forms), *unusable_places(self._setup(self.environment), self.environment)]
+        problems += unusable_functions(self.environment, forms)
         if problems:
             error = ConfigError("\n".join(problems))
             self._broken = None if self.decides else error
@@ -141,7 +154,8 @@ class CaptchaRun:
             at = self.demo.addresses(may_start=self.decides)
             environment = environment.served_at(site=at.site, provider=at.provider, time_scale=at.time_scale)
         self.environment = environment
-        return Engine(environment, self._setup(environment), learn=self.scrubber.learn)
+        known = self.scrubber
+        return Engine(environment, self._setup(environment), learn=known.learn, clean=known.clean)
 
     def _setup(self, environment: EnvironmentConfig) -> RunSetup:
         run = self.settings.run
@@ -151,7 +165,7 @@ class CaptchaRun:
             boundary=self.identity.boundary,
             records=run.records,
             store=self._store_path(environment),
-            budget=run.budget or 2 * max(self.captcha_tests, 1),
+            budget=self.budget,
             budget_given=run.budget is not None,
             allow_production=run.allow_production,
             proof_key=self.settings.variables.get(KEY_VARIABLE),

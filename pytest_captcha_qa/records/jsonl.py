@@ -69,7 +69,6 @@ class JsonlSink:
         folder: Path,
         header: Header,
         *,
-        shard: str | None = None,
         worker: str | None = None,
         utc: Callable[[], float] = time.time,
     ) -> None:
@@ -79,7 +78,7 @@ class JsonlSink:
             RecordError: the folder or file cannot be made or written; the message says where and why.
         """
         self._folder = folder / safe_name(header.env)
-        self._stem = file_stem(header.run_id, shard, worker)
+        self._stem = file_stem(header.run_id, header.shard, worker)
         self._header = header
         self._utc = utc
         self._lock = threading.Lock()
@@ -95,6 +94,11 @@ class JsonlSink:
     def path(self) -> Path:
         """The file this process writes, or would have to write next."""
         return self._path
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts this process has written to it."""
+        return self._attempts
 
     def write(self, line: Line) -> None:
         """Append one line, with one system call.

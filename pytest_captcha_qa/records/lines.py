@@ -23,7 +23,7 @@ NODEID_LIMIT = 1000
 PREFIX_LIMIT = 6
 DATA_LIMIT = 30
 DECIMALS = 3
-STAGES = ("blocked", "queue", "solve", "detect", "page", "submit", "verify")
+STAGES = ("blocked", "queue", "solve", "detect", "page", "rate", "submit", "verify", "confirm")
 ERROR_KEYS = ("code", "message")
 
 Kind = Callable[[object], Any]
@@ -132,6 +132,7 @@ FIELDS: Mapping[type[Line], Mapping[str, Kind]] = {
         "env": TEXT,
         "release": MAYBE_TEXT,
         "time_scale": scale,
+        "shard": MAYBE_TEXT,
     },
     Started: {
         "ts": TEXT,

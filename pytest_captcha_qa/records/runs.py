@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from pytest_captcha_qa.engine.events import RELEASE_CHANGED
 from pytest_captcha_qa.model.attempt import Expect, Fault, Result, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine, EventLine, Footer, Header, Line, Started
 
@@ -41,6 +42,10 @@ class RunFile:
             *self.events,
         ]
         return lines[0].run_id if lines else self.path.stem
+
+    def is_of(self, run_id: str, shard: str | None) -> bool:
+        """Return whether the file belongs to that shard of that run; one without a header to neither or both."""
+        return self.run_id == run_id and (self.header is None or self.header.shard == shard)
 
     @property
     def gaps(self) -> list[str]:
@@ -126,8 +131,10 @@ class Run:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The releases seen under test, each once."""
-        return _once([h.release for h in self.headers] + [a.release for a in self.attempts])
+        """The releases seen under test, each once, the one a process found at its end included."""
+        found = [event.data.get("to") for event in self.events if event.name == RELEASE_CHANGED]
+        seen = [h.release for h in self.headers] + [a.release for a in self.attempts]
+        return _once([*seen, *(release for release in found if isinstance(release, str))])
 
     @property
     def key_modes(self) -> tuple[str, ...]:

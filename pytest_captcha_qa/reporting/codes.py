@@ -35,6 +35,9 @@ FAULT_CODES: Mapping[Fault, int] = {
     Fault.UNDETERMINED: 12,
 }
 
+# Faults that another try of the same test, a moment later, does not change.
+HOPELESS = frozenset({Fault.PROVIDER, Fault.INFRASTRUCTURE, Fault.SCOPE, Fault.CONFIG})
+
 # Codes an error may claim against its fault: a budget is configuration, a balance the provider's; both: 13.
 _CLAIMED_BY_ERRORS = frozenset({4, 13, 15})
 _OURS = range(10, 17)

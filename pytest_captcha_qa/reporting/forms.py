@@ -11,6 +11,7 @@ from statistics import median
 from pytest_captcha_qa.model.attempt import Expect, Fault, Purpose, Result, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.token import Source
+from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.reporting.codes import FAULT_CODES, exit_code_of, fault_of, rank, was_left_open
 from pytest_captcha_qa.reporting.wording import counted, one_line
 
@@ -79,7 +80,9 @@ class Pool:
 class FormVerdict:
     """What the run says about one form, why, and from how many attempts.
 
-    `hidden_code`: the exit code of what its tests did not report, 0 if there is nothing.
+    `hidden_code`: the exit code of what its tests did not report, 0 if there is nothing. `flaky` counts its tests that
+    failed and passed when they were run again. `waiver`, expired or not, is the team's; while it is in force the form
+    is `waived`.
     """
 
     slug: str
@@ -91,9 +94,12 @@ class FormVerdict:
     positive: int
     negative: int
     not_submitted: int
+    flaky: int
     outcomes: Counter[str]
     submits: int
     pools: tuple[Pool, ...]
+    waiver: Waiver | None = None
+    waived: bool = False
 
     @property
     def attempts(self) -> int:
@@ -112,13 +118,18 @@ def always_counts(attempt: AttemptLine) -> bool:
 
 
 def judge_form(
-    slug: str, attempts: Sequence[AttemptLine], failed_tests: Collection[str], excused: Collection[str] = ()
+    slug: str,
+    attempts: Sequence[AttemptLine],
+    failed_tests: Collection[str],
+    excused: Collection[str] = (),
+    flaky: Collection[str] = (),
 ) -> FormVerdict:
     """Return the verdict on a form from all its attempts.
 
     An attempt whose test passed is not held against the form, since the test may have expected it, with two exceptions
     that a forgotten assertion must not hide: what had to be refused was accepted, or no good token was ever accepted.
     `excused` tests, such as xfailed ones, hide both. An attempt that its test left open says nothing either way.
+    `flaky` tests passed when they were run again; those of the form are counted.
     """
     submitted = [attempt for attempt in attempts if not was_left_open(attempt)]
     silent = _unreported(submitted, excused)
@@ -141,6 +152,7 @@ def judge_form(
         positive=len(attempts) - expected[Expect.REFUSE],
         negative=expected[Expect.REFUSE],
         not_submitted=not_submitted,
+        flaky=len({attempt.nodeid for attempt in attempts}.intersection(flaky)),
         outcomes=Counter(str(attempt.outcome) for attempt in attempts),
         submits=sum(attempt.submits for attempt in attempts),
         pools=pools(attempts),

@@ -19,6 +19,7 @@ _SHRINKABLE = (0, 1, 7)
 _NARROWEST = 6
 _GAP = "  "
 _MOST_OK_FORMS = 20
+_BUDGET_SHOWN = 0.8  # the share from which a budget that nobody set is worth a word
 
 WHAT_KEYS_CAN_PROVE: Mapping[KeyMode, str] = {
     KeyMode.LIVE: "real tokens can prove the whole path, the vendor's service included",
@@ -32,6 +33,7 @@ TOLD_EVENTS: Mapping[str, str] = {
     "submit_unknown": "a submit's task id is unknown; it may have been paid",
     "token_lost": "a token that can be read once was lost; it was solved again",
     "submit_maybe_posted": "a worker ended while it posted a form; the form was not posted again",
+    "token_refused_once": "a fresh token was refused and a second one accepted: the provider's fault",
     "release_changed": "the release under test changed during the run",
 }
 
@@ -69,6 +71,7 @@ def summary(
     lines = [
         *_table(verdict.forms, width),
         *_why(verdict.forms),
+        *_waivers(verdict.forms),
         *_context(verdict),
         *_reservations(verdict, skipped),
         *_where(verdict, root, verdict_path),
@@ -85,7 +88,7 @@ def _table(forms: Sequence[FormVerdict], width: int) -> Iterator[SummaryLine]:
     widths = _fit([HEADINGS, *(row for _, row in rows)], width)
     yield SummaryLine(_joined(HEADINGS, widths), {"bold": True})
     for form, row in rows:
-        yield SummaryLine(_joined(row, widths), _MARKUP[form.state])
+        yield SummaryLine(_joined(row, widths), _markup(form))
     if hidden:
         yield SummaryLine(f"… and {hidden} more {plural(hidden, 'form')}, all ok")
 
@@ -99,7 +102,7 @@ def _most_telling(forms: Sequence[FormVerdict]) -> tuple[list[FormVerdict], int]
 
 def _rows(form: FormVerdict) -> Iterator[tuple[str, ...]]:
     """Yield one row for a form, or one for each of its pools: what may not be pooled is not added up."""
-    fault = form.fault.value if form.fault else NO_DATA
+    fault = f"{form.fault}{' (waived)' if form.waived else ''}" if form.fault else NO_DATA
     if len(form.pools) > 1:
         for pool in form.pools:
             name = f"{form.slug} ({pool.key_mode} {pool.provider})"
@@ -155,12 +158,28 @@ def _shortened(cell: str, width: int) -> str:
 
 
 def _why(forms: Iterable[FormVerdict]) -> Iterator[SummaryLine]:
-    alike: dict[tuple[FormState, str], list[str]] = {}
+    alike: dict[tuple[FormState, str, bool], list[FormVerdict]] = {}
     for form in forms:
         if form.state is not FormState.OK:
-            alike.setdefault((form.state, form.reason), []).append(form.slug)
-    for (state, reason), slugs in alike.items():
-        yield SummaryLine(f"{some_of(slugs)}: {state}: {reason}", _MARKUP[state])
+            alike.setdefault((form.state, form.reason, form.waived), []).append(form)
+    for (state, reason, _), same in alike.items():
+        yield SummaryLine(f"{some_of([form.slug for form in same])}: {state}: {reason}", _markup(same[0]))
+
+
+def _markup(form: FormVerdict) -> dict[str, bool]:
+    return _WARN if form.waived and form.state is not FormState.OK else _MARKUP[form.state]
+
+
+def _waivers(forms: Iterable[FormVerdict]) -> Iterator[SummaryLine]:
+    for form in forms:
+        if form.waiver is None:
+            continue
+        if not form.waived:
+            expired = f"waiver expired, its last day was {form.waiver.until}: {form.waiver}; its failures count again"
+            yield SummaryLine(expired, _BAD)
+            continue
+        unneeded = "; it went well, so the waiver can go" if form.state is FormState.OK else ""
+        yield SummaryLine(f"waived until {form.waiver.until}: {form.waiver}{unneeded}", _WARN)
 
 
 def _context(verdict: Verdict) -> Iterator[SummaryLine]:
@@ -173,13 +192,29 @@ def _context(verdict: Verdict) -> Iterator[SummaryLine]:
     if said:
         yield SummaryLine(said)
     if verdict.environment:
-        coverage = f"coverage {verdict.measured} of {counted(verdict.selected, 'selected form')} measured"
-        price = f" · price {verdict.price:g}" if verdict.submits and verdict.price is not None else ""
-        yield SummaryLine(f"{coverage} · {counted(verdict.submits, 'submit')}{price}")
+        yield SummaryLine(" · ".join([_coverage(verdict), *_cost(verdict)]))
     measured = {pool.key_mode for form in verdict.forms for pool in form.pools if pool.measured}
     for mode in verdict.key_modes:
         said = WHAT_KEYS_CAN_PROVE[KeyMode(mode)] if mode in measured else "nothing was measured"
         yield SummaryLine(f"keys {mode}: {said}")
+
+
+def _coverage(verdict: Verdict) -> str:
+    waivers = {form.slug: form.waiver for form in verdict.forms if form.waived and form.waiver is not None}
+    missing = [
+        f"{slug}, waived until {waivers[slug].until}" if slug in waivers else slug
+        for slug in verdict.not_measured_forms
+    ]
+    without = f" (not measured: {some_of(missing)})" if missing else ""
+    return f"measured {verdict.measured}/{verdict.selected}{without}"
+
+
+def _cost(verdict: Verdict) -> Iterator[str]:
+    yield counted(verdict.submits, "submit")
+    if verdict.submits and verdict.price is not None:
+        yield f"price {verdict.price:g}"
+    if verdict.budget is not None and (verdict.budget_given or verdict.submits > _BUDGET_SHOWN * verdict.budget):
+        yield f"budget {verdict.budget}, used {verdict.submits}"
 
 
 def _reservations(verdict: Verdict, skipped: int) -> Iterator[SummaryLine]:
@@ -191,6 +226,10 @@ def _reserved(verdict: Verdict, skipped: int) -> Iterator[str]:
     if verdict.time_scale != 1:
         yield f"solve times scaled to {verdict.time_scale * 100:g} %: waits are not comparable with real ones"
     yield from _weakly_proven(verdict.weak_evidence)
+    if verdict.flaky:
+        slugs = [form.slug for form in verdict.forms if form.flaky]
+        where = f" ({some_of(slugs)})" if slugs else ""
+        yield f"{verdict.flaky} flaky{where}: failed, and passed when run again"
     for name, meaning in TOLD_EVENTS.items():
         if times := verdict.events.get(name):
             yield f"{meaning} ({how_often(times)})"

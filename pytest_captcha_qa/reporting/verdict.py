@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_captcha_qa.model.record import AttemptLine
+from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.records.runs import Run
+from pytest_captcha_qa.reporting.blaming import settled
 from pytest_captcha_qa.reporting.codes import (
     MEANINGS,
     exit_code_of,
@@ -18,6 +21,7 @@ from pytest_captcha_qa.reporting.codes import (
     rank,
     strongest,
 )
+from pytest_captcha_qa.reporting.evidence import evidence_by_form
 from pytest_captcha_qa.reporting.forms import (
     FormState,
     FormVerdict,
@@ -25,10 +29,12 @@ from pytest_captcha_qa.reporting.forms import (
     judge_form,
     sentence_of,
 )
+from pytest_captcha_qa.reporting.waiving import WAIVABLE, Waiving
 from pytest_captcha_qa.reporting.wording import counted, one_line, plural
 
 Mode = Literal["extended", "pytest"]
 
+_NO_VERDICT = 12
 WEAK_EVIDENCE = "weak_evidence"  # the event's name, as engine.events has it
 
 
@@ -52,7 +58,10 @@ class Session:
     `causes` has one entry per failed test report; `captcha_tests` counts the selected ones.
     `stopped_by_failures` says that pytest's 2 came from -x or --maxfail, not from a user or from collection.
     `tests_failed` is pytest's own count: if it is higher than the failed reports among the causes, another
-    plugin failed the run. `excused` tests were expected to fail. `prices` are per 1000 submits by account.
+    plugin failed the run. `excused` tests were expected to fail; `flaky` ones failed and passed when they were run
+    again. `prices` are per 1000 submits by account. `waivers` are those of the environment's forms, `day` is today in
+    UTC. `budget` is the most submits the run was allowed, `budget_given` says that a person set it. `owners` are the
+    teams that answer for the forms.
     """
 
     pytest_exit: int
@@ -64,7 +73,13 @@ class Session:
     stopped_by_failures: bool = False
     tests_failed: int | None = None
     excused: Collection[str] = ()
+    flaky: Collection[str] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
+    waivers: Collection[Waiver] = ()
+    day: date = field(default_factory=lambda: datetime.now(UTC).date())
+    budget: int | None = None
+    budget_given: bool = False
+    owners: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,9 @@ class CodeReasons:
 class Verdict:
     """The end of a run. `exit` is for the process, `codes` are all that apply, the strongest first.
 
-    `weak_evidence` maps each origin whose proof is weak to the solves a day a real account gets there, None if unknown.
+    `measured_forms` and `not_measured_forms` are the selected ones; `waived_failures` counts the causes that waivers
+    took out of the codes; `budget` is the most submits the run was allowed. `weak_evidence` maps each origin whose
+    proof is weak to the solves a day a real account gets there, None if unknown.
     """
 
     exit: int
@@ -95,21 +112,37 @@ class Verdict:
     environment: str | None
     captcha_tests: int
     forms: tuple[FormVerdict, ...]
-    measured: int
-    selected: int
+    measured_forms: tuple[str, ...]
+    not_measured_forms: tuple[str, ...]
     submits: int
     price: float | None
+    waived_failures: int = 0
+    budget: int | None = None
+    budget_given: bool = False
     run_id: str | None = None
     releases: tuple[str, ...] = ()
     key_modes: tuple[str, ...] = ()
     time_scale: float = 1.0
     complete: bool | None = None
+    flaky: int = 0
     lost: int = 0
     damaged: int = 0
     events: Mapping[str, int] = field(default_factory=dict)
     weak_evidence: Mapping[str, int | None] = field(default_factory=dict)
     records: tuple[Path, ...] = ()
+    owners: Mapping[str, str | None] = field(default_factory=dict)
+    evidence: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> int:
+        """How many selected forms the backend gave a verdict on."""
+        return len(self.measured_forms)
+
+    @property
+    def selected(self) -> int:
+        """How many forms were selected."""
+        return len(self.measured_forms) + len(self.not_measured_forms)
 
     @property
     def sentence(self) -> str:
@@ -125,7 +158,8 @@ class Verdict:
             return f"{MEANINGS[0]}; no captcha test was selected"
         if self.environment is None:
             return f"{MEANINGS[0]}; captcha tests were skipped, no environment was chosen"
-        return "; ".join([MEANINGS[0], *self._counts()])
+        found = "every failure that was found is waived" if self.waived_failures else MEANINGS[0]
+        return "; ".join([found, *self._counts()])
 
     def _counts(self) -> Iterator[str]:
         states = Counter(form.state for form in self.forms)
@@ -142,9 +176,13 @@ def decide(session: Session, run: Run | None) -> Verdict:
 
     The records' footers must be written by then: a run without one is incomplete and never green.
     """
-    attempts = run.attempts if run else ()
-    forms = _judge_forms(session, attempts)
-    codes = _by_code(_found(session, run, forms))
+    recorded = run.attempts if run else ()
+    attempts = settled(recorded)
+    session = replace(session, causes=_settled_causes(session.causes, recorded, attempts))
+    waiving = Waiving(session.waivers, session.day, attempts)
+    forms = _judge_forms(session, attempts, waiving)
+    counting = [cause for cause in session.causes if not waiving.covers_test(cause.nodeid, cause.code)]
+    codes = _by_code(_found(session, run, forms, counting))
     decided = strongest(reasons.code for reasons in codes)
     selected = set(session.selected_forms)
     return Verdict(
@@ -154,11 +192,30 @@ def decide(session: Session, run: Run | None) -> Verdict:
         environment=session.environment,
         captcha_tests=session.captcha_tests,
         forms=forms,
-        measured=sum(form.measured for form in forms if form.slug in selected),
-        selected=len(selected),
+        measured_forms=tuple(form.slug for form in forms if form.measured and form.slug in selected),
+        not_measured_forms=tuple(form.slug for form in forms if not form.measured and form.slug in selected),
+        waived_failures=len(session.causes) - len(counting) + sum(map(_hides_what_is_waived, forms)),
+        budget=session.budget,
+        budget_given=session.budget_given,
+        flaky=len(session.flaky),
         submits=sum(attempt.submits for attempt in attempts),
         price=_price(attempts, session.prices),
+        owners=session.owners,
+        evidence=evidence_by_form(run, attempts) if run is not None else {},
         **_about(run),
+    )
+
+
+def _settled_causes(
+    causes: Sequence[Cause], recorded: Sequence[AttemptLine], known: Sequence[AttemptLine]
+) -> tuple[Cause, ...]:
+    """Return the causes; a test that could not tell whose fault it was says now what the whole run shows."""
+    turned = {after.nodeid: after for before, after in zip(recorded, known, strict=True) if after is not before}
+    return tuple(
+        replace(cause, code=exit_code_of(turned[cause.nodeid]), what=sentence_of(turned[cause.nodeid]))
+        if cause.code == _NO_VERDICT and cause.nodeid in turned
+        else cause
+        for cause in causes
     )
 
 
@@ -166,23 +223,32 @@ def _more_reasons(count: int) -> str:
     return f" and {count} more {plural(count, 'reason')}" if count else ""
 
 
-def _found(session: Session, run: Run | None, forms: Sequence[FormVerdict]) -> Iterator[Cause]:
-    yield from (cause for cause in session.causes if cause.code != 0)
+def _found(
+    session: Session, run: Run | None, forms: Sequence[FormVerdict], counting: Sequence[Cause]
+) -> Iterator[Cause]:
+    """Yield every reason against the run; `counting` are the session's causes that no waiver covers."""
+    yield from (cause for cause in counting if cause.code != 0)
     yield from _of_pytest(session)
+    if session.stopped_by_failures and session.causes and not counting:
+        yield Cause(11, "a waived failure has stopped the run before its end (-x or --maxfail)")
     if run is not None:
-        yield from _of_records(session, run)
-    yield from _unreported(session, forms)
+        yield from _of_records(counting, run)
+    yield from _unreported(counting, forms)
     unmeasured = not any(form.measured or form.state is FormState.FAILED for form in forms)
     if session.environment is not None and session.captcha_tests > 0 and unmeasured:
         yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}")
 
 
-def _unreported(session: Session, forms: Sequence[FormVerdict]) -> Iterator[Cause]:
-    """Yield what a form has against it that no failed test has told."""
-    told = {cause.code for cause in session.causes}
+def _unreported(causes: Sequence[Cause], forms: Sequence[FormVerdict]) -> Iterator[Cause]:
+    """Yield what a form has against it that no failed test has told, unless it is waived."""
+    told = {cause.code for cause in causes}
     for form in forms:
-        if form.hidden_code and form.hidden_code not in told:
+        if form.hidden_code and form.hidden_code not in told and not _hides_what_is_waived(form):
             yield Cause(form.hidden_code, f"form {form.slug!r}: {form.reason}, and no test has failed of it")
+
+
+def _hides_what_is_waived(form: FormVerdict) -> bool:
+    return form.waived and form.hidden_code in WAIVABLE
 
 
 def _of_pytest(session: Session) -> Iterator[Cause]:
@@ -196,8 +262,8 @@ def _of_pytest(session: Session) -> Iterator[Cause]:
         yield Cause(1, "a failure that no test report explains, perhaps of another plugin")
 
 
-def _of_records(session: Session, run: Run) -> Iterator[Cause]:
-    told = {(cause.nodeid, cause.code) for cause in session.causes}
+def _of_records(causes: Sequence[Cause], run: Run) -> Iterator[Cause]:
+    told = {(cause.nodeid, cause.code) for cause in causes}
     for attempt in run.attempts:
         code = exit_code_of(attempt)
         if always_counts(attempt) and (attempt.nodeid, code) not in told:
@@ -213,12 +279,17 @@ def _by_code(causes: Iterable[Cause]) -> tuple[CodeReasons, ...]:
     return tuple(CodeReasons(code, tuple(grouped[code].most_common())) for code in codes)
 
 
-def _judge_forms(session: Session, attempts: Sequence[AttemptLine]) -> tuple[FormVerdict, ...]:
+def _judge_forms(session: Session, attempts: Sequence[AttemptLine], waiving: Waiving) -> tuple[FormVerdict, ...]:
     failed_tests = {cause.nodeid for cause in session.causes if cause.nodeid is not None and cause.code != 0}
     by_form: dict[str, list[AttemptLine]] = {slug: [] for slug in session.selected_forms}
     for attempt in attempts:
         by_form.setdefault(attempt.slug, []).append(attempt)
-    return tuple(judge_form(slug, group, failed_tests, session.excused) for slug, group in sorted(by_form.items()))
+    judged = (
+        judge_form(slug, group, failed_tests, session.excused, session.flaky) for slug, group in sorted(by_form.items())
+    )
+    return tuple(
+        replace(form, waiver=waiving.of_form(form.slug), waived=waiving.in_force(form.slug)) for form in judged
+    )
 
 
 def _about(run: Run | None) -> dict[str, Any]:

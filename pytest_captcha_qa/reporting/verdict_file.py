@@ -32,9 +32,15 @@ def verdict_json(verdict: Verdict, root: Path) -> dict[str, Any]:
         "key_modes": list(verdict.key_modes),
         "time_scale": verdict.time_scale,
         "captcha_tests": verdict.captcha_tests,
-        "forms": {form.slug: _form_json(form) for form in verdict.forms},
-        "coverage": {"measured": verdict.measured, "selected": verdict.selected},
-        "cost": {"submits": verdict.submits, "price": verdict.price},
+        "forms": {form.slug: _form_json(form) | _whose(form.slug, verdict, root) for form in verdict.forms},
+        "coverage": {
+            "measured": verdict.measured,
+            "selected": verdict.selected,
+            "measured_forms": list(verdict.measured_forms),
+            "not_measured_forms": list(verdict.not_measured_forms),
+        },
+        "cost": {"submits": verdict.submits, "price": verdict.price, "budget": verdict.budget},
+        "flaky": verdict.flaky,
         "lost": verdict.lost,
         "damaged": verdict.damaged,
         "events": dict(verdict.events),
@@ -87,6 +93,8 @@ def _form_json(form: FormVerdict) -> dict[str, Any]:
         "positive": form.positive,
         "negative": form.negative,
         "not_submitted": form.not_submitted,
+        "flaky": form.flaky,
+        "waived": _waiver_json(form),
         "outcomes": dict(form.outcomes),
         "submits": form.submits,
         "pass_rate": only.pass_rate if only else None,
@@ -94,6 +102,20 @@ def _form_json(form: FormVerdict) -> dict[str, Any]:
         "wait_max": only.wait_max if only else None,
         "pools": [_pool_json(pool) for pool in form.pools],
     }
+
+
+def _whose(slug: str, verdict: Verdict, root: Path) -> dict[str, Any]:
+    """Return who answers for a form, and where to look."""
+    kept = verdict.evidence.get(slug, ())
+    return {"owner": verdict.owners.get(slug), "evidence": [relative(path, root) for path in kept]}
+
+
+def _waiver_json(form: FormVerdict) -> dict[str, Any] | None:
+    waiver = form.waiver
+    if waiver is None:
+        return None
+    said = {"until": waiver.until.isoformat(), "reason": waiver.reason, "ticket": waiver.ticket}
+    return {**said, "expired": not form.waived}
 
 
 def _pool_json(pool: Pool) -> dict[str, Any]:

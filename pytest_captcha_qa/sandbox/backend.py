@@ -62,6 +62,7 @@ class Session:
     csrf: str
     challenges: set[str] = field(default_factory=set)
     flash: str = ""
+    logged_in: bool = False
 
 
 class Captcha(Protocol):

@@ -1,4 +1,4 @@
-"""What a fault does to a call: effects on the transport, and answers of the solving service."""
+"""What a fault does to a call: effects on the transport, and answers of one of the servers."""
 
 from __future__ import annotations
 
@@ -171,9 +171,38 @@ class Unsolvable:
     """A task submitted while this is on is given up at the end of its solve time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A task submitted while this is on takes so many times as long to solve."""
+
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The form refuses a captcha that it would have accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSitekey:
+    """The page shows this sitekey instead of its own."""
+
+    sitekey: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The vendor gives this score to a token of a type that has one."""
+
+    score: float
+
+
 TransportEffect = Delay | Drip | Status | Html200 | Empty | Never | Reset
-Fate = NotReadyForever | Unsolvable
-Effect = TransportEffect | ErrorAnswer | Fate
+Fate = NotReadyForever | Unsolvable | Slow
+ProviderAnswer = ErrorAnswer | Fate
+SiteAnswer = Refuse | OtherSitekey
+VendorAnswer = Score
+Effect = TransportEffect | ProviderAnswer | SiteAnswer | VendorAnswer
 
 KINDS: Mapping[str, type[Effect]] = {
     "delay": Delay,
@@ -186,4 +215,8 @@ KINDS: Mapping[str, type[Effect]] = {
     "error": ErrorAnswer,
     "not_ready_forever": NotReadyForever,
     "unsolvable": Unsolvable,
+    "slow": Slow,
+    "refuse": Refuse,
+    "sitekey": OtherSitekey,
+    "score": Score,
 }

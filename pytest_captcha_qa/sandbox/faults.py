@@ -1,14 +1,15 @@
 """Faults that can be switched on, made from data: `{"kind": "status", "status": 502, "path": "/res.php"}`.
 
-A fault is an effect (what happens) and a filter (to which calls). Effects on the transport fit every server;
-answers fit the solving service only. The faults of a server apply in their order, until one ends the call.
+A fault is an effect (what happens) and a filter (to which calls). Effects on the transport fit every server; answers
+fit the one whose they are: the solving service, the vendor or the site. The faults of a server apply in their order,
+until one ends the call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,8 +19,13 @@ from pytest_captcha_qa.sandbox.effects import (
     Effect,
     ErrorAnswer,
     Fate,
+    ProviderAnswer,
+    SiteAnswer,
     TransportEffect,
+    VendorAnswer,
 )
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ class FaultPlan:
     """The faults of one server that are switched on."""
 
     rng: Random
-    answers: bool = False
-    """Whether the server is the solving service, which has answers of its own."""
+    answers: Any = ()
+    """The kinds of answers that are the server's own, as `isinstance` takes them."""
     forms: bool = False
     """Whether the server is the site, whose paths are forms."""
     faults: list[Fault] = field(default_factory=list)
@@ -108,24 +114,33 @@ class FaultPlan:
 
     def error_for(self, call: Call) -> str | None:
         """Return the error code the solving service answers this call with, if any."""
-        for fault in self.faults:
-            if isinstance(fault.effect, ErrorAnswer) and fault.strikes(call, self.rng):
-                return fault.effect.code
-        return None
+        error = self.answer(ErrorAnswer, call)
+        return error.code if error is not None else None
 
     def fate_of(self, call: Call) -> Fate | None:
         """Return what will become of the task that this call submits, if it will not be solved."""
-        for fault in self.faults:
-            if isinstance(fault.effect, Fate) and fault.strikes(call, self.rng):
-                return fault.effect
-        return None
+        fate: Fate | None = self._struck(Fate, call)
+        return fate
+
+    def answer(self, kind: type[_T], call: Call) -> _T | None:
+        """Return the server's own answer of that kind to this call, if one is switched on."""
+        answer: _T | None = self._struck(kind, call)
+        return answer
+
+    def _struck(self, kind: Any, call: Call) -> Any:
+        struck = (f for f in self.faults if isinstance(f.effect, kind) and f.strikes(call, self.rng))
+        return next((fault.effect for fault in struck), None)
 
     def _check(self, fault: Fault) -> None:
         is_answer = not isinstance(fault.effect, TransportEffect)
-        if is_answer and not self.answers:
-            raise DescriptionProblem("only the provider has error, not_ready_forever and unsolvable")
+        if is_answer and not isinstance(fault.effect, self.answers):
+            raise DescriptionProblem(f"this server has no {_kind_of(fault.effect)}; it is another one's answer")
         if fault.filter.form and not (is_answer or self.forms):
             raise DescriptionProblem("'form' limits faults of the site, and answers of the provider")
+
+
+def _kind_of(effect: Effect) -> str:
+    return next(name for name, kind in KINDS.items() if isinstance(effect, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,11 @@ class Faults:
     @classmethod
     def none(cls, rng: Random) -> Faults:
         """Return plans without any fault; `rng` decides about those that strike a share of calls."""
-        return cls(FaultPlan(rng, answers=True), FaultPlan(rng), FaultPlan(rng, forms=True))
+        return cls(
+            FaultPlan(rng, answers=ProviderAnswer),
+            FaultPlan(rng, answers=VendorAnswer),
+            FaultPlan(rng, answers=SiteAnswer, forms=True),
+        )
 
     def load(self, data: Any) -> None:
         """Replace the faults of the servers named in a JSON object. Raises DescriptionProblem."""

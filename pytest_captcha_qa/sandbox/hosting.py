@@ -46,10 +46,10 @@ class Apps:
         audit, registry, faults = Audit(), TokenRegistry(), Faults.none(Random(seed))
         provider = provider_api.Provider(registry, audit, faults.provider, Random(seed), time_scale)
         proofs: dict[str, str] = {}
-        site_app = site.build_app(audit, vendor_at(vendor_url), release=release, proofs=proofs)
+        site_app = site.build_app(audit, vendor_at(vendor_url), release=release, proofs=proofs, faults=faults.site)
         return cls(
             provider=guarded(provider_api.build_app(provider), faults.provider),
-            vendor=guarded(standin.build_app(standin.StandIn(registry, audit)), faults.vendor),
+            vendor=guarded(standin.build_app(standin.StandIn(registry, audit, faults.vendor)), faults.vendor),
             site=guarded(site_app, faults.site),
             audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs))),
         )

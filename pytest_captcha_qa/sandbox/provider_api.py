@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pytest_captcha_qa.sandbox.audit import Audit
-from pytest_captcha_qa.sandbox.effects import Fate, NotReadyForever, Unsolvable
+from pytest_captcha_qa.sandbox.effects import Fate, NotReadyForever, Slow, Unsolvable
 from pytest_captcha_qa.sandbox.faults import Call, FaultPlan
 from pytest_captcha_qa.sandbox.tasks import Refused, rule_for
 from pytest_captcha_qa.sandbox.tokens import Binding, Clock, TokenRegistry
@@ -163,9 +163,10 @@ class Provider:
 
     def _accept(self, key: str, binding: Binding, call: Call) -> Task:
         self.next_id += self.rng.randint(1, 9)
+        fate = self.faults.fate_of(call)
         seconds = TYPES[binding.type].solve_seconds(self.rng) * self.time_scale
-        ready_at = self.clock() + seconds
-        task = Task(str(self.next_id), key, binding, ready_at, self.faults.fate_of(call))
+        seconds *= fate.factor if isinstance(fate, Slow) else 1
+        task = Task(str(self.next_id), key, binding, self.clock() + seconds, fate)
         self._tasks[task.id] = task
         self._busy_until.setdefault(key, []).append(task.ready_at)
         self.audit.provider.submitted(key, task.id, binding.type)

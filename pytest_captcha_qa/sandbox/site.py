@@ -23,6 +23,8 @@ from pytest_captcha_qa.sandbox.backend import (
     Siteverify,
     VendorUnavailable,
 )
+from pytest_captcha_qa.sandbox.effects import OtherSitekey, Refuse
+from pytest_captcha_qa.sandbox.faults import Call, FaultPlan
 from pytest_captcha_qa.sandbox.pages import NOTHING, Html, render
 from pytest_captcha_qa.sandbox.standin import CLOUDFLARE, GOOGLE
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields
@@ -34,11 +36,12 @@ _UNAVAILABLE = "The captcha service does not answer. Please try again later."
 
 @dataclass(frozen=True, slots=True)
 class ProtectedForm:
-    """One form of the site."""
+    """One form of the site; `logs_in`: who is accepted may see their account."""
 
     slug: str
     title: str
     captcha: Captcha
+    logs_in: bool = False
 
 
 FORMS = (
@@ -64,6 +67,7 @@ FORMS = (
         "turnstile",
         "Log in",
         Siteverify("turnstile", CLOUDFLARE, keys.TURNSTILE, "cf-turnstile-response", action="login"),
+        logs_in=True,
     ),
     ProtectedForm("geetest-v3", "Order", GeetestV3("geetest_v3", keys.GEETEST_V3)),
     ProtectedForm(
@@ -105,12 +109,23 @@ class Sessions:
         self._by_id[session.id] = session
         return session
 
+    def log_in(self, session: Session, response: Response) -> None:
+        """Open the account to the visitor, under a new cookie as is good practice."""
+        self._by_id.pop(session.id, None)
+        session.id, session.logged_in = secrets.token_urlsafe(24), True
+        self._by_id[session.id] = session
+        _set_cookie(response, session)
+
 
 def _page(session: Session, title: str, body: Html, *, head: Html = NOTHING, status: int = 200) -> Response:
     """Return a whole page, and the visitor's cookie with it."""
     response = HTMLResponse(render("layout", title=title, head=head, body=body), status)
-    response.set_cookie(_COOKIE, session.id, httponly=True, samesite="lax")
+    _set_cookie(response, session)
     return response
+
+
+def _set_cookie(response: Response, session: Session) -> None:
+    response.set_cookie(_COOKIE, session.id, httponly=True, samesite="lax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,7 @@ class FormPage:
     sessions: Sessions
     audit: Audit
     vendor: AskVendor
+    faults: FaultPlan
 
     async def show(self, request: Request) -> Response:
         """Answer with the empty form."""
@@ -142,7 +158,10 @@ class FormPage:
             return await self._render(session, fields, rejected)
         self.audit.site.accepted[self.form.slug] += 1
         session.flash = f"Thank you! We have received: {self.form.title}."
-        return RedirectResponse("/welcome", 303)
+        response = RedirectResponse("/welcome", 303)
+        if self.form.logs_in:
+            self.sessions.log_in(session, response)
+        return response
 
     async def _judge(self, fields: Fields, session: Session) -> None:
         """Check the session's CSRF token, then the captcha, then the other fields. Raises Rejected."""
@@ -152,10 +171,17 @@ class FormPage:
             accepted = await self.form.captcha.accepts(fields, session, self.vendor)
         except VendorUnavailable as exc:
             raise Rejected(503, "vendor", _UNAVAILABLE) from exc
-        if not accepted:
+        if not accepted or self.faults.answer(Refuse, self._call("POST")) is not None:
             raise Rejected(422, "captcha", "The captcha check failed. Please try again.")
         if not (_EMAIL.fullmatch(fields.get("email")) and fields.get("name").strip()):
             raise Rejected(422, "fields", "Please give your name and a valid e-mail address.")
+
+    def _shown(self, offer: Mapping[str, str]) -> Mapping[str, str]:
+        other = self.faults.answer(OtherSitekey, self._call("GET"))
+        return {**offer, "sitekey": other.sitekey} if other is not None and "sitekey" in offer else offer
+
+    def _call(self, method: str) -> Call:
+        return Call(f"/{self.form.slug}", method, form=self.form.slug)
 
     async def _render(
         self, session: Session, fields: Fields | None = None, rejected: Rejected | None = None
@@ -163,7 +189,7 @@ class FormPage:
         """Return the form with a fresh widget; what was posted stays, except the token."""
         captcha = self.form.captcha
         try:
-            offer = await captcha.offer(session, self.vendor)
+            offer = self._shown(await captcha.offer(session, self.vendor))
         except VendorUnavailable:
             body = render("message", title=self.form.title, text=_UNAVAILABLE)
             return _page(session, self.form.title, body, status=503)
@@ -201,6 +227,14 @@ class Site:
         text, session.flash = session.flash or "Nice to see you.", ""
         return self._message(session, "Welcome", text)
 
+    async def account(self, request: Request) -> Response:
+        """Show the account to who has logged in; send others to the login form."""
+        session = self.sessions.of(request)
+        if not session.logged_in:
+            return RedirectResponse("/turnstile", 303)
+        self.audit.site.gets["account"] += 1
+        return self._message(session, "Account", "You are logged in.")
+
     async def search(self, request: Request) -> Response:
         """Find nothing."""
         return self._message(self.sessions.of(request), "Search", "Nothing was found.")
@@ -231,13 +265,16 @@ class Site:
         return _page(session, title, render("message", title=title, text=text))
 
 
-def build_app(audit: Audit, vendor: AskVendor, *, release: str, proofs: Mapping[str, str]) -> Starlette:
+def build_app(
+    audit: Audit, vendor: AskVendor, *, release: str, proofs: Mapping[str, str], faults: FaultPlan
+) -> Starlette:
     """Return the site as an ASGI application."""
     sessions = Sessions()
     site = Site(sessions, audit, release, proofs)
     routes = [
         Route("/", site.index, methods=["GET"]),
         Route("/welcome", site.welcome, methods=["GET"]),
+        Route("/account", site.account, methods=["GET"]),
         Route("/search", site.search, methods=["GET"]),
         Route("/newsletter", site.newsletter, methods=["POST"]),
         Route("/version", site.version, methods=["GET"]),
@@ -246,7 +283,7 @@ def build_app(audit: Audit, vendor: AskVendor, *, release: str, proofs: Mapping[
         Route("/redirect", site.redirect, methods=["GET"]),
     ]
     for form in FORMS:
-        page = FormPage(form, sessions, audit, vendor)
+        page = FormPage(form, sessions, audit, vendor, faults)
         routes.append(Route(f"/{form.slug}", page.show, methods=["GET"]))
         routes.append(Route(f"/{form.slug}", page.take, methods=["POST"]))
     return Starlette(routes=routes)

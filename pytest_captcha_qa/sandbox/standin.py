@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pytest_captcha_qa.sandbox.audit import Audit
+from pytest_captcha_qa.sandbox.effects import Score
+from pytest_captcha_qa.sandbox.faults import Call, FaultPlan
 from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET, SITEKEY_OF_SECRET
 from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault, TokenRegistry
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields
@@ -48,6 +50,7 @@ class StandIn:
 
     registry: TokenRegistry
     audit: Audit
+    faults: FaultPlan
 
     async def google(self, request: Request) -> Response:
         """Answer siteverify as reCAPTCHA v2 and v3 do; a repeated parameter name makes a bad request."""
@@ -59,7 +62,9 @@ class StandIn:
             return self._refuse(found)
         reply = self._common(found, "seconds")
         if found.binding.type == "recaptcha_v3":
-            reply |= {"score": _SCORE, "action": found.binding.action}
+            given = self.faults.answer(Score, Call(GOOGLE, request.method))
+            score = given.score if given is not None else _SCORE
+            reply |= {"score": score, "action": found.binding.action}
         return self._accept(reply)
 
     async def cloudflare(self, request: Request) -> Response:

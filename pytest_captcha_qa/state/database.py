@@ -156,7 +156,8 @@ class Database:
         return _Session(connection, threading.Lock(), _identity(self.path))
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        self._patiently(connection, "PRAGMA synchronous = FULL")  # a spent token must stay spent after a power cut
+        # A spent token must stay spent after a power cut. This too meets whoever creates the file at the same time.
+        self._patiently(connection, "PRAGMA synchronous = FULL")
         self._patiently(connection, "BEGIN IMMEDIATE")
         self._ensure_schema(connection)
         self._patiently(connection, "COMMIT")

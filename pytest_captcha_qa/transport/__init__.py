@@ -20,6 +20,7 @@ from pytest_captcha_qa.transport.client import (
     Permission,
     ProofFetch,
 )
+from pytest_captcha_qa.transport.cookies import KeptCookie
 from pytest_captcha_qa.transport.faults import KINDS
 from pytest_captcha_qa.transport.payload import NO_PAYLOAD, File, Payload, json_body, multipart, urlencoded
 from pytest_captcha_qa.transport.reply import Reply
@@ -32,6 +33,7 @@ __all__ = [
     "File",
     "HttpAccess",
     "HttpClient",
+    "KeptCookie",
     "Payload",
     "Permission",
     "ProofFetch",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -14,12 +14,15 @@ import requests
 from requests.cookies import RequestsCookieJar, extract_cookies_to_jar, get_cookie_header
 
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.watching import saw
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, TransportError
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.model.url import Origin, Url
 from pytest_captcha_qa.scope import ScopeGrant, ensure
 from pytest_captcha_qa.transport.access import HttpAccess
 from pytest_captcha_qa.transport.connections import Adapter, Call, calling, hide_queries
+from pytest_captcha_qa.transport.cookies import KeptCookie
+from pytest_captcha_qa.transport.describing import described
 from pytest_captcha_qa.transport.faults import KINDS, LIBRARY_ERRORS, kind_of
 from pytest_captcha_qa.transport.payload import NO_PAYLOAD, Payload
 from pytest_captcha_qa.transport.reply import Reply
@@ -112,6 +115,16 @@ class HttpClient:
         for name, value in cookies.items():
             self._jar(origin).set(name, value, domain=_cookie_domain(origin), path="/")
 
+    def kept_cookies(self) -> list[KeptCookie]:
+        """Return all that origins have set, to go on with in another client; it is secret."""
+        return [KeptCookie.of(origin, cookie) for origin, jar in list(self._jars.items()) for cookie in jar]
+
+    def take_over(self, cookies: Iterable[KeptCookie]) -> None:
+        """Go on with the cookies of another client."""
+        for kept in cookies:
+            self._learn([kept.value])
+            self._jar(kept.origin).set_cookie(kept.for_jar())
+
     def request(
         self,
         method: str,
@@ -158,21 +171,29 @@ class HttpClient:
     def _exchange(
         self, method: str, url: Url, call: Call, *, grant: Permission | None, limit: int, payload: Payload
     ) -> Reply | CaptchaQAError:
+        request: requests.PreparedRequest | None = None
+        outcome: Reply | TransportError
         try:
             _permit(method, url, grant)
             request = self._prepared(method, url, payload, own=grant is not None)
             with self._send(request, url, call, own=grant is not None) as answer:
-                body = _body(answer, limit)
+                outcome = _outcome_of(answer, _body(answer, limit), method, url)
         except ScopeDenied as denied:
             return denied.with_traceback(None)
         except LIBRARY_ERRORS as error:
-            return _error(call.late if call.is_late else kind_of(error), method, url, sent=call.sent)
-        # A body without a stated length just ends when the watchdog cuts it.
-        if call.is_late:
-            return _error("timeout", method, url)
-        if isinstance(body, str):
-            return _error(body, method, url)
-        return Reply(answer.status_code, url, answer.headers, body)
+            outcome = _error(call.late if call.is_late else kind_of(error), method, url, sent=call.sent)
+        else:
+            # A body without a stated length just ends when the watchdog cuts it.
+            outcome = _error("timeout", method, url) if call.is_late else outcome
+        if grant is not None and request is not None:
+            self._tell(request, url, outcome)
+        return outcome
+
+    def _tell(self, request: requests.PreparedRequest, url: Url, outcome: Reply | TransportError) -> None:
+        """Let the attempt under way see what it has sent to a target."""
+        answer = outcome if isinstance(outcome, Reply) else outcome.message
+        cookies = self.cookies(url.origin).values()
+        saw(lambda: described(request, url, answer, marks=self._marks, cookies=cookies))
 
     def _send(self, request: requests.PreparedRequest, url: Url, call: Call, *, own: bool) -> requests.Response:
         access = self._access if own else _NO_ACCESS
@@ -239,6 +260,13 @@ def _body(answer: requests.Response, limit: int) -> bytes | str:
             return "too_large"
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _outcome_of(answer: requests.Response, body: bytes | str, method: str, url: Url) -> Reply | TransportError:
+    """Return the answer with its body, or the error for why there is none."""
+    if isinstance(body, str):
+        return _error(body, method, url)
+    return Reply(answer.status_code, url, answer.headers, body)
 
 
 def _permit(method: str, url: Url, grant: Permission | None) -> None:

@@ -39,7 +39,7 @@ class EndpointVerifier:
             VerifierError: no answer came.
         """
         url = address(form, form.verify.url, challenge.page)
-        payload = _payload(challenge, solution)
+        payload = _payload(form, challenge, solution)
         grant = grants.grant(url)
         try:
             reply = self._client.request("POST", url, deadline=deadline, grant=grant, payload=payload)
@@ -48,11 +48,13 @@ class EndpointVerifier:
         return judge(form, reply.answer)
 
 
-def _payload(challenge: Challenge, solution: Solution | None) -> Payload:
+def _payload(form: FormSpec, challenge: Challenge, solution: Solution | None) -> Payload:
     shape = VENDORS[challenge.type]
     if shape is None:
         raise ConfigError(f"{challenge.type} cannot be verified with via = 'endpoint' yet")
     fields = shape.parts(solution) if solution is not None else {}
+    if solution is not None and form.token_field is not None:
+        fields = {form.token_field: str(solution.text)}
     headers = {"Accept": "application/json, */*;q=0.5", "Origin": str(challenge.page.origin)}
     headers["Referer"] = str(challenge.page)
     payload = urlencoded(fields.items()).having(headers)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.attempt import Verdict, VerifyStatus
-from pytest_captcha_qa.model.form import Answer, FormSpec, Rule
+from pytest_captcha_qa.model.form import LOW_SCORE, Answer, FormSpec, Rule
 from pytest_captcha_qa.model.url import Url, UrlRefused
+
+# What Google suggests to start with, for backends whose threshold the configuration does not tell.
+_USUAL_THRESHOLD = 0.5
 
 # Answers of what stands before the backend, or of one without such an address: no token was judged.
 _NO_JUDGEMENT = frozenset({401, 403, 404, 405, 407, 429})
@@ -32,12 +35,20 @@ def judge(form: FormSpec, answer: Answer) -> Verdict:
     if not lacking:
         return Verdict(VerifyStatus.PASS, f"the backend confirms the token ({status})", status)
     if _is_refusal(spec.success, spec.refused, answer):
-        return Verdict(VerifyStatus.FAIL, f"the backend refuses the token ({status})", status)
+        codes = (LOW_SCORE,) if _tells_a_low_score(form, answer) else ()
+        return Verdict(VerifyStatus.FAIL, f"the backend refuses the token ({status})", status, codes)
     return Verdict(
         VerifyStatus.ERROR,
         f"{answer.url.without_query} answers neither a success (it lacks {'; '.join(lacking)}) nor a refusal",
         status,
     )
+
+
+def _tells_a_low_score(form: FormSpec, answer: Answer) -> bool:
+    """Return whether the backend passed on a `score`, as the vendor names it, that is below what the form wants."""
+    _, score = answer.json_value("score")
+    least = _USUAL_THRESHOLD if form.min_score is None else form.min_score
+    return isinstance(score, int | float) and not isinstance(score, bool) and score < least
 
 
 def _is_refusal(success: Rule, refused: Rule | None, answer: Answer) -> bool:

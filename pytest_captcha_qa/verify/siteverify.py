@@ -10,7 +10,7 @@ from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
 from pytest_captcha_qa.model.attempt import Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Challenge, FormSpec
+from pytest_captcha_qa.model.form import LOW_SCORE, Challenge, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.scope import TokenSource
@@ -71,7 +71,8 @@ class SiteVerifier:
         problems = list(self._problems(answer, shape, form, challenge))
         if not problems:
             return Verdict(VerifyStatus.PASS, f"{self._who(shape)} accepts the token", reply.status)
-        return Verdict(VerifyStatus.FAIL, "; ".join(problems), reply.status, answer.codes)
+        codes = (LOW_SCORE,) if problems == list(_low_score(answer, shape, form.min_score)) else answer.codes
+        return Verdict(VerifyStatus.FAIL, "; ".join(problems), reply.status, codes)
 
     def _ask(self, shape: VendorShape, challenge: Challenge, solution: Solution, deadline: Deadline) -> Reply:
         endpoint = self._endpoint(shape)

@@ -12,15 +12,15 @@ from pytest_captcha_qa.config.accounts import AccountConfig
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.authorising import Grants
-from pytest_captcha_qa.engine.events import Event
+from pytest_captcha_qa.engine.events import RELEASE_CHANGED, Event
 from pytest_captcha_qa.engine.obtaining import Obtainer
-from pytest_captcha_qa.engine.ports import Clock, Provider, SystemClock, Verifier
+from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, Provider, SystemClock, Verifier
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Stop
 from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
-from pytest_captcha_qa.forms.page import HttpFormDriver
+from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
 from pytest_captcha_qa.model.record import EventLine, Header, timestamp
@@ -29,14 +29,18 @@ from pytest_captcha_qa.observe.log import LineLog
 from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
 from pytest_captcha_qa.provider.dialects import DIALECTS
 from pytest_captcha_qa.provider.http import HttpProvider
+from pytest_captcha_qa.records.excerpt import Clean
+from pytest_captcha_qa.records.failures import FailureFolder, failures_folder
 from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
 from pytest_captcha_qa.state.sqlite import SqliteLimits, SqliteStore
 from pytest_captcha_qa.transport import HttpAccess, HttpClient
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
 from pytest_captcha_qa.verify.lookup import LookupVerifier
 from pytest_captcha_qa.verify.siteverify import SiteVerifier
+from pytest_captcha_qa.wiring.flows import Effects, PreparingDriver
 from pytest_captcha_qa.wiring.observers import Records
 from pytest_captcha_qa.wiring.release import release_of
+from pytest_captcha_qa.wiring.site import Site
 
 RUN_HEADER = "X-Captcha-QA-Run"
 # The sandbox takes any key of the right length; this one says what it is wherever it shows up.
@@ -73,11 +77,18 @@ class Engine:
     """What attempts on one environment need, and what must be closed at the end."""
 
     def __init__(
-        self, environment: EnvironmentConfig, setup: RunSetup, *, stop: Stop | None = None, learn: Learn = forget
+        self,
+        environment: EnvironmentConfig,
+        setup: RunSetup,
+        *,
+        stop: Stop | None = None,
+        learn: Learn = forget,
+        clean: Clean | None = None,
     ) -> None:
         """Make the records' folder, open the store, ask the site for its release and open the records.
 
-        `learn` is told the tokens, session cookies and passwords of the run as they come.
+        `learn` is told the tokens, session cookies and passwords of the run as they come, `clean` removes them from a
+        text; without it no evidence of failures is kept.
 
         Raises:
             ConfigError, StoreUnavailable, RecordError: the run cannot work; said before any attempt.
@@ -89,18 +100,20 @@ class Engine:
         self._clock: Clock = SystemClock()
         self._early: list[Event] = []
         self._records: Records | None = None
+        self._closed = False
         make_folder(setup.records, environment.name)
         self._provider = _provider(environment.account)
         self._store = SqliteStore(setup.store)
         self._limits = SqliteLimits(setup.store)
         marks = {RUN_HEADER: setup.run_id}
-        self._client = HttpClient(_access(environment), marks=marks, learn=self._learn_cookies)
+        self._client = HttpClient(access_of(environment), marks=marks, learn=self._learn_cookies)
         rules = environment.rules(allow_production=setup.allow_production, budgeted=setup.budget_given)
         key = ProofKey(setup.proof_key) if setup.proof_key else None
         self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
         self.release = release_of(environment, self._client.new_session(), self.grants)
-        self._sink = JsonlSink(setup.records, self._header(), shard=setup.shard, worker=setup.worker)
+        self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
         self._records = Records(self._sink, (LineLog(to_json),))
+        self._evidence = _evidence(setup, clean)
         for event in self._early:
             self.emit(event)
 
@@ -108,12 +121,16 @@ class Engine:
         """Return the services of an attempt; with a session all its pages share that session's cookies."""
         assert self._records is not None
         solver = self._solver()
+
+        def client() -> HttpClient:
+            return session or self.new_session()
+
         return Services(
             about=self._about(),
             page_of=lambda form: self.environment.page_of(form.slug),
-            forms=self.environment.forms,
+            forms=self.environment.targets,
             grants=self.grants,
-            driver=HttpFormDriver(lambda: session or self.new_session()),
+            driver=PreparingDriver(self.site, client),
             provider=self._provider,
             obtainer=Obtainer(self._store, solver, self._clock, self.stop, self.emit, self._learn),
             verifier_of=lambda form: self._verifier_of(form, session),
@@ -123,7 +140,14 @@ class Engine:
             identity=self.new_identity,
             retry_interval=self.environment.retry_interval,
             lease=self.setup.lease,
+            evidence=self._evidence,
+            effects=Effects(self.site, client),
         )
+
+    @property
+    def site(self) -> Site:
+        """The site under test, for the team's own code."""
+        return Site(self.environment, self.grants, self.setup.run_id, self.release)
 
     def new_session(self) -> HttpClient:
         """Return an HTTP client with cookies of its own, as a new browser window has."""
@@ -149,13 +173,24 @@ class Engine:
         return self._sink.path
 
     def close(self, *, complete: bool) -> None:
-        """Write the footer and give back connections and files."""
+        """Note a change of release, write the footer, give back connections and files; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         try:
+            if complete and self._sink.attempts:
+                self._note_release_change()
             self._sink.close(complete)
         finally:
             self._store.close()
             self._limits.close()
             self._client.close()
+
+    def _note_release_change(self) -> None:
+        """Ask the site once more which release it is; without an answer nothing is known to have changed."""
+        now = release_of(self.environment, self._client.new_session(), self.grants)
+        if self.release is not None and now is not None and now != self.release:
+            self.emit(Event(RELEASE_CHANGED, {"from": self.release, "to": now}))
 
     def _learn_cookies(self, values: Iterable[str]) -> None:
         self._learn(value for value in values if len(value) >= _SECRET_COOKIE)
@@ -220,6 +255,7 @@ class Engine:
             env=self.environment.name,
             release=self.release,
             time_scale=self.environment.account.time_scale,
+            shard=self.setup.shard,
         )
 
 
@@ -235,6 +271,12 @@ def unusable_places(setup: RunSetup, environment: EnvironmentConfig) -> list[str
     except StoreUnavailable as error:
         found.append(error.message)
     return found
+
+
+def _evidence(setup: RunSetup, clean: Clean | None) -> EvidenceSink:
+    if clean is None:
+        return NoEvidence()
+    return FailureFolder(failures_folder(setup.records), clean=clean, inventory=inventory)
 
 
 def _identity(account: AccountConfig) -> str:
@@ -258,7 +300,8 @@ def _provider(account: AccountConfig) -> Provider:
     return HttpProvider(dialect, key=key, client=HttpClient(), base_url=account.url, time_scale=account.time_scale)
 
 
-def _access(environment: EnvironmentConfig) -> HttpAccess:
+def access_of(environment: EnvironmentConfig) -> HttpAccess:
+    """Return how the environment is reached."""
     http = environment.http
     return HttpAccess(
         headers=http.headers(),

@@ -17,6 +17,7 @@ import pytest
 from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
 
 _SECONDS = 150
+WITHOUT = ("-pno:cacheprovider", "-pno:randomly", "-pno:asyncio")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def run_pytest(tmp_path: Path) -> Callable[..., PytestRun]:
             path.write_text(text)
         if not (tmp_path / "pytest.ini").exists():
             (tmp_path / "pytest.ini").write_text("[pytest]\n")
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *arguments]
+        command = [sys.executable, "-m", "pytest", *WITHOUT, "--color=no", *arguments]
         done = subprocess.run(
             command, cwd=tmp_path, env=clean_environment(tmp_path) | dict(env or {}), timeout=_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,

@@ -16,8 +16,8 @@ kind = "staging"
 origins = ["{origin}"]
 account = "local"
 [forms.login]
-path = "/turnstile"
-type = "turnstile"
+path = "/recaptcha-v2"
+type = "recaptcha_v2"
 fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
 success = {{ status = 303, location = "/welcome*" }}
 refused = {{ status = 422 }}

@@ -56,7 +56,7 @@ def test_a_django_site_is_tested_with_ten_lines_of_configuration(
     site = ask(f"http://127.0.0.1:{django_port}/audit/")
     assert len(site["created"]) == len(set(site["created"])) == 2
     assert site["subscribed"] == []
-    assert "coverage 1 of 1" in run.output
+    assert "measured 1/1" in run.output
 
 
 def test_a_site_that_stops_checking_is_found(

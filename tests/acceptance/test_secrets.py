@@ -6,6 +6,7 @@ import json
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,27 @@ def project(sandbox: SandboxAddresses, test: str) -> dict[str, str]:
 
 def known_secrets(team: Mapping[str, str]) -> set[str]:
     """Return all that must not be found: what the team keeps, and what was in memory during the run."""
-    notes = [path.read_text().splitlines() for path in Path(team["SIDE_FOLDER"]).iterdir()]
-    noted = {json.loads(line) for lines in notes for line in lines}
+    noted = noted_values(team, "secrets")
     _, _, password = team["SITE_LOGIN"].partition(":")
     header = json.loads(team["SITE_HEADERS"])["X-Gate"]
     cookie = team["SITE_COOKIE"].partition("=")[2]
     kept = {team["SHOP_KEY"], team["CAPTCHA_QA_PROOF_KEY"], password, header, cookie}
     return noted | kept | {b64encode(team["SITE_LOGIN"].encode()).decode()}
+
+
+def noted_values(team: Mapping[str, str], kind: str) -> set[str]:
+    """Return what was in memory during the run: `secrets`, or `hidden` values of pages."""
+    notes = [path.read_text().splitlines() for path in Path(team["SIDE_FOLDER"]).glob(f"{kind}-*")]
+    return {json.loads(line) for lines in notes for line in lines}
+
+
+def leaks_of_evidence(run: Any, team: Mapping[str, str]) -> list[str]:
+    """Return where a secret or a hidden value of a page stands in the evidence of the run's failures."""
+    hidden = noted_values(team, "hidden")
+    kept = replace(run, output="", folder=run.folder / "reports" / "failures")
+    assert hidden, "the pages have no hidden value"
+    assert list(kept.folder.glob("*/exchange.json")), "the run has left no evidence"
+    return leaks(kept, known_secrets(team) | hidden)
 
 
 def leaks(run: Any, known: Iterable[str]) -> list[str]:
@@ -135,7 +150,7 @@ def test_nothing_a_failing_test_holds_or_says_is_shown(
     assert run.code == 1, run.output
     known = known_secrets(team)
     assert len(known) > 60
-    found = leaks(run, known)
+    found = leaks(run, known) + leaks_of_evidence(run, team)
     assert not found, "\n".join(found)
 
 
@@ -148,6 +163,45 @@ def test_a_provider_that_answers_garbage_shows_nothing(
     assert {attempt["submits"] for attempt in run.attempts} >= {1}
     found = leaks(run, known_secrets(team))
     assert not found, "\n".join(found)
+
+
+ECHO = """\
+import pytest
+from pytest_captcha_qa.transport import Reply
+
+@pytest.fixture
+def echoing_site(monkeypatch):
+    # A debug page: it repeats headers, cookies and fields, in words and in its markup.
+    from pytest_captcha_qa.transport import client
+
+    def debug_page(answer, body, method, url):
+        if method == "GET" or url.path not in ("/turnstile", "/recaptcha-v2"):
+            return real(answer, body, method, url)
+        sent = answer.request
+        shown = f"{dict(sent.headers)} {sent.body}".replace("&", " ").replace("=", " = ")
+        text = f"<title>500</title><p>{shown}</p><input type=hidden value='{sent.body}'><p>In the end: {shown}</p>"
+        return Reply(500, url, {"Content-Type": "text/html"}, text.encode())
+
+    real = client._outcome_of
+    monkeypatch.setattr(client, "_outcome_of", debug_page)
+
+@pytest.mark.parametrize("form", ["login", "signup"])
+def test_a_debug_page(form, captcha_form, echoing_site):
+    assert captcha_form(form).submit()
+"""
+
+
+def test_a_debug_page_that_repeats_what_was_sent_shows_nothing(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    files = project(sandbox, "provider") | {"test_echo.py": ECHO}
+    run = run_pytest(*EVERYTHING, "test_echo.py", files=files, env=team)
+
+    assert run.code == 1, run.output
+    told = [path.read_text() for path in run.folder.glob("reports/failures/*/exchange.json")]
+    assert len(told) == 2
+    assert all("In the end" in text for text in told), told
+    assert leaks(run, known_secrets(team)) + leaks_of_evidence(run, team) == []
 
 
 def test_a_module_that_cannot_be_collected_shows_nothing(

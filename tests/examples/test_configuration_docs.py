@@ -81,12 +81,12 @@ def test_what_this_version_speaks_and_drives_is_said_as_it_is() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
     providers = {cells[0].strip("`"): cells[-1] for cells in rows if cells[0].strip("`") in set(ProviderName)}
     assert providers == {name: "yes" if traits.spoken else "not yet" for name, traits in PROVIDERS.items()}
-    (driven,) = [cells[0] for cells in rows if cells[-1] == "in plain HTML forms"]
+    (driven,) = [cells[0] for cells in rows if cells[-1] == "over HTTP"]
     assert set(re.findall(r"`(\w+)`", driven)) == {kind for kind, facts in WIDGETS.items() if facts is not None}
 
 
 def test_later_tables_are_refused_by_name(tmp_path: Path) -> None:
-    for name in ("gate", "waivers", "extensions"):
+    for name in ("gate", "extensions"):
         assert name in WORDS
         with pytest.raises(ConfigError, match=f"{name}: is not in this version yet"):
             loaded(f"{name} = {{}}\n", tmp_path)

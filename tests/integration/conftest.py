@@ -80,11 +80,17 @@ class Project:
             path.write_text(text)
         return self
 
-    def run(self, *arguments: str, env: dict[str, str] | None = None, python: str = sys.executable) -> Ran:
+    def run(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        python: str = sys.executable,
+        without: tuple[str, ...] = ("cacheprovider", "randomly", "asyncio"),
+    ) -> Ran:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
         cache = {"XDG_CACHE_HOME": str(self.folder / ".cache"), "COLUMNS": "120", "NO_COLOR": "1"}
         done = subprocess.run(
-            [python, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+            [python, "-m", "pytest", *(f"-pno:{name}" for name in without), *arguments],
             cwd=self.folder,
             env=kept | cache | self.env | (env or {}),
             timeout=_SECONDS,

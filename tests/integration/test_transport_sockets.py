@@ -621,11 +621,15 @@ def test_a_failure_carries_neither_the_key_nor_the_body(serve: Callable[..., Ser
         frame = frame.tb_next
 
 
-def test_no_log_record_shows_a_query(serve: Callable[..., Server], caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_record_shows_a_query(
+    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A test before this one, in the same process, may have configured logging anew and thereby silenced the library.
+    monkeypatch.setattr(logging.getLogger("urllib3.connectionpool"), "disabled", False)
     malformed = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nno colon in here\r\n\r\n"
     server = serve(lambda sock, request: sock.sendall(malformed))
 
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger="urllib3.connectionpool"):
         get(f"{server.url}/res.php?key={SECRET}")
 
     assert "/res.php" in caplog.text

@@ -9,12 +9,14 @@ from pytest_captcha_qa.errors import ScopeDenied, Stopped, TargetUnavailable, Un
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.scope import ensure
 from pytest_captcha_qa.testing import BASE_URL, Bench, FakeGrants, ScriptedProvider
 
 CHALLENGE = Challenge(CaptchaType.TURNSTILE, "sitekey", BASE_URL)
 SOON = Deadline(1, what="the test")
+ME = Identity.make("run")
 
 
 def test_a_bench_runs_a_whole_attempt_and_shows_every_side_of_it() -> None:
@@ -82,12 +84,12 @@ def test_a_scripted_form_answers_in_order_and_then_accepts() -> None:
     bench = Bench(driver=testing.ScriptedDriver(answers=[testing.refused(), TargetUnavailable("away")]))
     grants = FakeGrants()
     spec = testing.form()
-    opened = bench.driver.open(spec, BASE_URL, grants, SOON)
+    opened = bench.driver.open(spec, BASE_URL, grants, SOON, ME)
 
     assert spec.refuses(opened.submit(None, {}, grants, SOON))
     with pytest.raises(TargetUnavailable):
         opened.submit(None, {"a": "b"}, grants, SOON)
-    again = bench.driver.open(spec, BASE_URL, grants, SOON)  # all forms of a driver read one script
+    again = bench.driver.open(spec, BASE_URL, grants, SOON, ME)  # all forms of a driver read one script
     assert spec.accepts(again.submit(None, {}, grants, SOON))
     assert opened.posted == [(None, {}), (None, {"a": "b"})]
 
@@ -96,7 +98,7 @@ def test_a_driver_may_fail_in_place_of_opening() -> None:
     driver = testing.ScriptedDriver(fails=TargetUnavailable("away"))
 
     with pytest.raises(TargetUnavailable):
-        driver.open(testing.form(), BASE_URL, FakeGrants(), SOON)
+        driver.open(testing.form(), BASE_URL, FakeGrants(), SOON, ME)
     assert driver.opened == []
 
 
@@ -104,7 +106,7 @@ def test_a_driver_may_fail_in_place_of_opening() -> None:
 def test_every_load_of_a_page_shows_a_page_bound_type_another_challenge(kind: CaptchaType) -> None:
     driver, spec = testing.ScriptedDriver(), testing.form(type=kind)
 
-    loads = [driver.open(spec, BASE_URL, FakeGrants(), SOON).challenge.data for _ in range(2)]
+    loads = [driver.open(spec, BASE_URL, FakeGrants(), SOON, ME).challenge.data for _ in range(2)]
 
     assert loads[0] != loads[1]
 
@@ -112,7 +114,7 @@ def test_every_load_of_a_page_shows_a_page_bound_type_another_challenge(kind: Ca
 def test_a_scripted_verifier_gives_its_verdicts_and_then_passes() -> None:
     bench = Bench(
         forms=[testing.form(verify=VerifySpec(VerifyVia.ENDPOINT))],
-        verifier=testing.ScriptedVerifier([Verdict(VerifyStatus.FAIL, "no")]),
+        verifier=testing.ScriptedVerifier([Verdict(VerifyStatus.FAIL, "no")] * 2),  # a refused token gets a second one
     )
 
     outcomes = [run_attempt(AttemptRequest("signup", f"{n}"), bench.services()) for n in range(2)]

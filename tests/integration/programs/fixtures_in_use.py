@@ -185,7 +185,7 @@ def test_http_reads_and_posts_on_the_site(captcha_http):
 def test_http_leaves_the_site_for_nobody(captcha_http):
     with pytest.raises(ScopeDenied):
         captcha_http.get("http://127.0.0.1:1/")
-    with pytest.raises(ConfigError, match="captcha_http cannot ask for this address"):
+    with pytest.raises(ConfigError, match="cannot ask for this address"):
         captcha_http.get("http://user:word@127.0.0.1/")
 
 

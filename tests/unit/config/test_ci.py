@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_captcha_qa.config.ci import RunIdentity, identify
 from pytest_captcha_qa.config.sources import _RUN_ID
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 
 # A first run of a job and what changes in its retry, as the CIs document their variables.
 CIS = {
@@ -82,7 +82,7 @@ def test_without_a_ci_the_run_is_named_at_random_and_bound_to_its_folder() -> No
     assert one.run_id != two.run_id
     assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", one.run_id)
     assert one.boundary == two.boundary
-    assert one.boundary != identify({}, root=Path("/work/other"), env="staging").boundary
+    assert one.boundary != identify({}, root=Path("/srv/other"), env="staging").boundary
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,25 @@ def test_without_a_ci_the_run_is_named_at_random_and_bound_to_its_folder() -> No
         ({"CI_NODE_INDEX": "3"}, "3"),
         ({"CIRCLE_NODE_INDEX": "0"}, "0"),
         ({"BUILDKITE_PARALLEL_JOB": "1"}, "1"),
+        ({"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "2"}, "1"),
+        ({"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "1"}, None),
+        ({"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "1"}, None),
+        ({"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "4"}, "0"),
+        ({"CAPTCHA_QA_SHARD": "linux", "CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "1"}, "linux"),
         ({"CAPTCHA_QA_SHARD": "linux", "CI_NODE_INDEX": "3"}, "linux"),
         ({"CAPTCHA_QA_SHARD": ""}, None),
     ],
 )
 def test_the_shard_is_what_the_ci_says(environ: dict[str, str], shard: str | None) -> None:
     assert named(environ).shard == shard
+
+
+def test_the_cells_of_a_github_matrix_are_shards_of_one_run() -> None:
+    job = CIS["github"][0]
+    one, two = (named(job | {"CAPTCHA_QA_SHARD": cell}) for cell in ("py311", "py312"))
+    assert one.run_id == two.run_id
+    assert (one.shard, two.shard) == ("py311", "py312")
+    assert one.boundary != two.boundary
 
 
 @given(job=st.text(min_size=1, max_size=300))

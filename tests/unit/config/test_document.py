@@ -27,6 +27,8 @@ proxy_env = "P"
 a.b = 2
 [[list]]
 x = 1
+[[list]]
+x = 2
 '''
 
 
@@ -41,7 +43,10 @@ def test_each_key_has_the_line_it_stands_on() -> None:
         ("env", "odd name", "http", "proxy_env"): 12,
         ("env", "odd name", "http", "a", "b"): 13,
         ("list",): 14,
-        ("list", "x"): 15,
+        ("list", "0"): 14,
+        ("list", "0", "x"): 15,
+        ("list", "1"): 16,
+        ("list", "1", "x"): 17,
     }
 
 

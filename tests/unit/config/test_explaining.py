@@ -28,7 +28,7 @@ def test_each_value_has_its_source(full: str, load_text: Loader) -> None:
     assert found["env.staging.account"] == ("desk", "--captcha-account")
     assert found["env.qa.retry_interval"] == ("30", "captcha-qa.toml:40")  # inherited
     assert found["accounts.desk.max_in_flight"] == ("10", "default")
-    assert found["env.staging.forms.signup.tags"] == ("smoke, staging", "captcha-qa.toml:66")
+    assert found["env.staging.forms.signup.tags"] == ("smoke, staging", "captcha-qa.toml:67")
     assert found["forms.signup.path"][0] == "/signup"
     assert "accounts.main.provider" not in found
 

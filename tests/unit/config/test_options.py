@@ -66,6 +66,7 @@ def test_ini_holds_pytest_behaviour_only() -> None:
     assert [row.ini for row in OPTIONS if row.ini] == [
         "captcha_env",
         "captcha_required",
+        "captcha_suite",
         "captcha_config",
         "captcha_records",
         "captcha_outage",

@@ -23,7 +23,6 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "[gate]\n[accounts.main]",
         "gate: is not in this version yet",
     ),
-    "waivers": ("[accounts.main]", "[[waivers]]\n[accounts.main]", "waivers: is not in this version yet"),
     "extensions": (
         "[accounts.main]",
         "extensions = []\n[accounts.main]",
@@ -168,16 +167,147 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         'pth = "/x"\npath =',
         "forms.signup.pth: there is no such key; did you mean 'path'?",
     ),
-    "form key of a later version": (
+    "function without module": (
         "path =",
-        'prepare = "a:b"\npath =',
-        "forms.signup.prepare: is not in this version yet",
+        'prepare = "cart"\npath =',
+        "forms.signup.prepare: must name a function of yours as package.module:name",
     ),
-    "submit of a later version": (
+    "submit without url": (
         "path =",
         "submit = {}\npath =",
-        "forms.signup.submit: is not in this version yet",
+        "forms.signup.submit.url: is missing: the path or URL that takes the submit",
     ),
+    "submit elsewhere": (
+        "path =",
+        'submit = { url = "https://elsewhere.example/api" }\npath =',
+        "forms.signup.submit.url: https://elsewhere.example is not among origins",
+    ),
+    "submit with a name in its url": ("path =", 'submit = { url = "/api/{run_id}" }\npath =', "work in fields only"),
+    "submit by GET": (
+        "path =",
+        'submit = { url = "/api", method = "GET" }\npath =',
+        "submit.method: 'GET' is not known; allowed: POST, PUT, PATCH",
+    ),
+    "misspelt name in a body": (
+        "path =",
+        'submit = { url = "/api", body = { user = { mail = "{identity.emial}" } } }\npath =',
+        "submit.body: {identity.emial} at user.mail is no known name; did you mean 'identity.email'?",
+    ),
+    "date in a body": (
+        "path =",
+        'submit = { url = "/api", body = { day = 2026-12-10 } }\npath =',
+        "submit.body: holds a date or time at day",
+    ),
+    "dotted key in a body": (
+        "path =",
+        'submit = { url = "/api", body = { "a.b" = "x" } }\npath =',
+        "submit.body: has a key with a dot",
+    ),
+    "table in a form body": (
+        "path =",
+        'submit = { url = "/api", encoding = "form", body = { a = { b = "x" } } }\npath =',
+        "submit.body.a: must be a single value",
+    ),
+    "token below a text": (
+        "path =",
+        'submit = { url = "/api", body = { a = "x" }, token_at = "a.token" }\npath =',
+        "submit.token_at: has no place in the body: a.token leads through a value",
+    ),
+    "field beyond a list": (
+        'fields = { email = "{identity.email}" }',
+        'fields = { "a.3" = "x" }\nsubmit = { url = "/api", body = { a = ["x"] } }',
+        "forms.signup.fields.a.3: has no place in the body: a.3 asks for 3 of a list of 1",
+    ),
+    "token twice": (
+        "path =",
+        'token_field = "t"\nsubmit = { url = "/api", token_at = "u" }\npath =',
+        "token_field: and submit.token_at say the same thing",
+    ),
+    "token nowhere": (
+        "path =",
+        'submit = { url = "/api", token_at = [] }\npath =',
+        "submit.token_at: must be a dotted path",
+    ),
+    "token field of several parts": (
+        'type = "recaptcha_v2"',
+        'type = "geetest_v3"\ntoken_field = "t"',
+        "token_field: means nothing for geetest_v3",
+    ),
+    "one path for several parts": (
+        'type = "recaptcha_v2"',
+        'type = "geetest_v3"\nsubmit = { url = "/api", token_at = "t" }',
+        "submit.token_at: is one path, and a geetest_v3 solution has several parts",
+    ),
+    "csrf from nowhere": (
+        "path =",
+        'submit = { url = "/api", csrf = { header = "X-CSRF" } }\npath =',
+        "submit.csrf: says no place of the value",
+    ),
+    "csrf from two places": (
+        "path =",
+        'submit = { url = "/api", csrf = { header = "X-CSRF", cookie = "a", meta = "b" } }\npath =',
+        "submit.csrf.meta: cookie and meta say the same thing",
+    ),
+    "csrf in a header of ours": (
+        "path =",
+        'submit = { url = "/api", csrf = { header = "Cookie", cookie = "a" } }\npath =',
+        "submit.csrf.header: cannot be Cookie",
+    ),
+    "file in JSON": (
+        'fields = { email = "{identity.email}" }',
+        'fields = { avatar = { file = "cat.png" } }\nsubmit = { url = "/api" }',
+        "forms.signup.fields: names a file, which only encoding = 'multipart' can carry",
+    ),
+    "file without a path": ('"{identity.email}"', '{ file = "" }', "or a file such as"),
+    "rate in words": ("path =", 'rate = "often"\npath =', "rate: must be a number of submits per s, min or h"),
+    "rate of none": ("path =", 'rate = "0/min"\npath =', "rate: must be a number of submits per s, min or h"),
+    "variant without headers": (
+        "path =",
+        'variants = [{ id = "ru" }]\npath =',
+        "variants.0.headers: is missing: what this visitor's browser sends",
+    ),
+    "variant with our header": (
+        "path =",
+        'variants = [{ id = "x", headers = { User-Agent = "x" } }]\npath =',
+        "variants.0.headers: cannot be User-Agent",
+    ),
+    "variant with a secret": (
+        "path =",
+        'variants = [{ id = "x", headers = { X-Api-Key = "x" } }]\npath =',
+        "variants.0.headers: holds X-Api-Key: secrets never stand in the file",
+    ),
+    "variant with line breaks": (
+        "path =",
+        'variants = [{ id = "x", headers = { X-A = "a\\nb" } }]\npath =',
+        "variants.0.headers: holds a value of X-A that cannot stand in a header",
+    ),
+    "variant twice": (
+        "path =",
+        'variants = [{ id = "x", headers = { A = "a" } }, { id = "x", headers = { A = "b" } }]\npath =',
+        "variants: has two with the id 'x'",
+    ),
+    "confirm of nothing": ("path =", "confirm = {}\npath =", "confirm: needs a url and a rule on its answer, or"),
+    "confirm without a rule": (
+        "path =",
+        'confirm = { url = "/mailbox" }\npath =',
+        "confirm: says nothing of the answer; give at least one of status",
+    ),
+    "confirm with both": (
+        "path =",
+        'confirm = { function = "a:b", status = 200 }\npath =',
+        "confirm: has a rule and a function",
+    ),
+    "confirm without a submit": (
+        "path =",
+        'verify = { via = "endpoint", url = "/v" }\nconfirm = "a:b"\npath =',
+        "confirm: means nothing with verify.via = 'endpoint'",
+    ),
+    "confirm elsewhere": (
+        "path =",
+        'confirm = { url = "https://elsewhere.example/mail", status = 200 }\npath =',
+        "confirm.url: https://elsewhere.example is not among origins",
+    ),
+    "cleanup of nothing": ("path =", 'cleanup = "a:b"\npath =', "cleanup: has nothing to remove"),
     "no path": ('path = "/signup"', "", "forms.signup.path: is missing: the page of the form"),
     "path without slash": ('"/signup"', '"signup"', "must be a path that starts with one slash"),
     "path to another host": ('"/signup"', '"//evil.example/"', "must be a path that starts with one slash"),
@@ -210,7 +340,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "field as number": (
         '"{identity.email}"',
         "7",
-        "fields.email: must be a text in quotes, not a whole number",
+        "fields.email: must be a text in quotes, or a file such as",
     ),
     "score for v2": (
         "path =",

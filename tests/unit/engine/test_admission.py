@@ -364,3 +364,15 @@ def test_sandbox_tokens_are_never_on_probation(bench: Bench, admission: Admissio
     _count(admission, challenge, grant, 10)
 
     assert bench.stop.waits == []
+
+
+# Controls.
+
+
+def test_a_form_that_accepted_a_token_is_known_to_all_workers_of_the_run_and_to_nobody_else(bench: Bench) -> None:
+    _admission(bench).note_accepted("login")
+
+    assert _admission(bench).accepted_by(["signup", "login"]) == "login"
+    assert _admission(bench).accepted_by(["signup"]) is None
+    assert _admission(bench, run_id="another").accepted_by(["login"]) is None
+    assert _admission(bench, account="another").accepted_by(["login"]) is None

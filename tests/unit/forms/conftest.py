@@ -38,6 +38,10 @@ class ScriptedSite:
 
     answers: dict[str, Reply | TransportError] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    jar: dict[str, str] = field(default_factory=dict)
+
+    def cookies(self, origin: Origin) -> dict[str, str]:
+        return self.jar if origin == Origin.parse("https://shop.example") else {}
 
     def page(
         self,

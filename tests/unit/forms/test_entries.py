@@ -13,6 +13,7 @@ from pytest_captcha_qa.forms.entries import Delivery, delivery, encoded, filled,
 from pytest_captcha_qa.forms.reading import read_page
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.url import Url
+from pytest_captcha_qa.transport import File
 
 URL = Url.parse("https://shop.example/signup?utm=1")
 SIGNUP = [("csrf_token", "of-the-signup"), ("email", ""), ("name", ""), ("password", "")]
@@ -198,7 +199,7 @@ def test_a_plain_text_form_is_sent_in_lines():
 def test_a_multipart_form_sends_empty_file_inputs_as_browsers_do(read):
     reading = read("multipart")
     own = form_data(reading)
-    _, payload = encoded(delivery(reading, charset="utf-8"), own.entries, own.files)
+    _, payload = encoded(delivery(reading, charset="utf-8"), own.entries, [File(name, "", b"") for name in own.files])
 
     assert own.files == ("avatar",)
     assert payload.headers["Content-Type"].startswith("multipart/form-data; boundary=")

@@ -14,7 +14,8 @@ from pytest_captcha_qa.errors import (
     TargetUnavailable,
     UnknownName,
 )
-from pytest_captcha_qa.forms.page import HttpFormDriver, token_values
+from pytest_captcha_qa.forms.page import HttpFormDriver
+from pytest_captcha_qa.forms.sending import token_values
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Rule, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.token import Solution
@@ -395,3 +396,45 @@ def test_an_address_that_cannot_be_resolved_is_no_location(site, open_form, subm
     answer, _ = submit(open_form())
 
     assert (answer.status, answer.location) == (302, None)
+
+
+# -- the form's own token field, files, variants
+
+
+def test_a_token_field_takes_the_place_of_the_types_own(site, open_form, submit):
+    site.takes(PAGE, status=303)
+    _, sent = submit(open_form(token_field="captchaToken"), name="x")
+
+    assert ("captchaToken", SOLUTION.text) in sent
+    assert "cf-turnstile-response" not in dict(sent)
+
+
+def test_files_are_sent_in_the_fields_that_name_them(site, open_form, submit, tmp_path):
+    cat = tmp_path / "cat.gif"
+    cat.write_bytes(b"GIF89a")
+    site.takes(PAGE, status=303)
+    submit(open_form("multipart", files={"avatar": str(cat)}))
+
+    body = site.asked[-1].payload.body
+    assert b'name="avatar"; filename="cat.gif"\r\nContent-Type: image/gif\r\n\r\nGIF89a\r\n' in body
+    assert body.count(b'name="avatar"') == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "field", "error", "words"),
+    [
+        ("turnstile", "name", PageError, "which carries no file; a form with files needs enctype=multipart/form-data"),
+        ("multipart", "avatr", UnknownName, "did you mean 'avatar'"),
+    ],
+    ids=["not multipart", "no such field"],
+)
+def test_a_form_that_cannot_take_the_file_is_told_when_it_is_opened(open_form, page, field, error, words):
+    with pytest.raises(error, match=words):
+        open_form(page, files={field: "cat.png"})
+
+
+def test_a_variants_headers_are_sent_with_page_and_submit_and_replace_our_own(site, open_form, submit):
+    site.takes(PAGE, status=303)
+    submit(open_form(headers={"Accept-Language": "ru"}))
+
+    assert [asked.payload.headers["Accept-Language"] for asked in site.asked] == ["ru", "ru"]

@@ -31,7 +31,17 @@ def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         path = tmp_path / f"test_{tmp_path.name}.py"
         path.write_text(source)
         found = Collected()
-        options = ["--co", "-qq", "-p", "no:cacheprovider", "-c", "/dev/null", "--import-mode=importlib"]
+        options = [
+            "--co",
+            "-qq",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:asyncio",
+            "-c",
+            "/dev/null",
+            "--import-mode=importlib",
+        ]
         assert pytest.main([*options, "--rootdir", str(tmp_path), str(path), *arguments], plugins=[found]) == 0
         return found
 

@@ -225,7 +225,7 @@ def test_each_attempt_of_a_test_has_an_address_of_its_own(bench: Bench, case: Ca
 
 
 def test_a_token_is_checked_by_whoever_the_form_names(bench: Bench, case: Case) -> None:
-    bench.verifier = ScriptedVerifier([Verdict(VerifyStatus.FAIL, "says no")])
+    bench.verifier = ScriptedVerifier([Verdict(VerifyStatus.FAIL, "says no")] * 2)
     case = Case(bench.services(), Situation("n", "n", 1, ME, {}))
     token = case.token("vendor")
     verdict = case.verify(token)

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.errors import BudgetExhausted, CaptchaQAError, ConfigError, ProviderUnavailable, ScopeDenied
+from pytest_captcha_qa.errors import (
+    BudgetExhausted,
+    CaptchaQAError,
+    ConfigError,
+    PageError,
+    ProviderUnavailable,
+    ScopeDenied,
+)
 from pytest_captcha_qa.model.attempt import Fault, Outcome, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.plugin import reports
 from pytest_captcha_qa.reporting.verdict import Cause
@@ -117,3 +124,40 @@ def test_an_earlier_execution_is_forgotten() -> None:
     reports.forget(known)
     reports.forget(known)
     assert not reports.has_case(known)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcomes", "hopeless"),
+    [
+        (None, [], False),
+        (None, [Fault.PROVIDER], False),
+        (ProviderUnavailable("down"), [], True),
+        (BudgetExhausted("used up"), [], True),
+        (ConfigError("write it so"), [], True),
+        (ScopeDenied("not yours"), [], True),
+        (PageError("no widget"), [], False),
+        (AssertionError(), [], False),
+        (AssertionError(), [None], False),
+        (AssertionError(), [None, Fault.PROVIDER], True),
+        (AssertionError(), [Fault.INFRASTRUCTURE], True),
+        (AssertionError(), [Fault.PROVIDER, Fault.PRODUCT], False),
+        (AssertionError(), [Fault.UNDETERMINED], False),
+    ],
+)
+def test_another_try_changes_nothing_about_an_outage_or_a_setting(
+    error: BaseException | None, outcomes: list[Fault | None], hopeless: bool
+) -> None:
+    assert reports.is_hopeless(item(*map(outcome, outcomes)), call(error)) is hopeless
+
+
+def collected(outcome: Any, error: BaseException | None = None) -> Cause | None:
+    made = pytest.CollectReport("test_it.py", outcome, "boom", [])
+    reports.annotate_collection(call(error), made)
+    return reports.cause_of_collection(pytest.CollectReport._from_json(made._to_json()))
+
+
+def test_a_module_that_cannot_be_collected_counts_with_the_code_of_our_error() -> None:
+    assert collected("passed") is collected("skipped") is None
+    assert collected("failed", ImportError()) == Cause(1, "test_it.py could not be collected", "test_it.py")
+    told = "test_it.py could not be collected: write it so"
+    assert collected("failed", ConfigError("write it so")) == Cause(4, told, "test_it.py")

@@ -54,7 +54,7 @@ def test_each_line_is_one_append(tmp_path, monkeypatch):
 
 
 def test_shard_and_worker_stand_in_the_name(tmp_path):
-    sink = JsonlSink(tmp_path, HEADER, shard="2of4", worker="gw1")
+    sink = JsonlSink(tmp_path, replace(HEADER, shard="2of4"), worker="gw1")
     sink.close(True)
     assert sink.path.name == "r1-2of4-gw1.jsonl"
 

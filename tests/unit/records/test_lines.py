@@ -42,7 +42,7 @@ def sample_attempt() -> AttemptLine:
     return line
 
 
-LINES: list[Line] = [HEADER, STARTED, sample_attempt(), EVENT, FOOTER]
+LINES: list[Line] = [HEADER, replace(HEADER, shard="2"), STARTED, sample_attempt(), EVENT, FOOTER]
 
 
 def test_the_sample_of_the_contracts_comes_back_byte_for_byte():

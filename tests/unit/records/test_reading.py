@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_captcha_qa.errors import ConfigError
-from pytest_captcha_qa.model.record import Footer, Header, Started
+from pytest_captcha_qa.model.record import EventLine, Footer, Header, Started
 from pytest_captcha_qa.records.lines import encode
 from pytest_captcha_qa.records.reading import LINE_LIMIT, find, read, read_file
 
@@ -181,3 +181,28 @@ def test_no_damage_is_fatal_and_none_passes_for_a_whole_run(tmp_path, cut, flip,
 
 def test_every_fixture_line_of_version_1_is_json():
     assert all(json.loads(line) for line in WHOLE.read_text().splitlines())
+
+
+def test_shards_of_a_run_are_one_run_whose_files_know_their_shard(tmp_path):
+    def of_shard(shard: str | None) -> bytes:
+        return encode(Header(ts=TS, tool="test", run_id="r1", env="staging", release="1.0", shard=shard))
+
+    for name, shard in (("r1-1", "1"), ("r1-10", "10"), ("r1", None)):
+        written(tmp_path / f"{name}.jsonl", of_shard(shard), footer())
+    [run] = read([tmp_path])
+    assert run.complete
+    ours = [[file.path.stem for file in run.files if file.is_of("r1", shard)] for shard in ("1", "10", None)]
+    assert ours == [["r1-1"], ["r1-10"], ["r1"]]
+    assert not any(file.is_of("r2", "1") for file in run.files)
+
+
+def test_a_file_that_lost_its_header_is_missed_by_no_shard(tmp_path):
+    [file] = read_file(written(tmp_path / "r1-1.jsonl", started()))
+    assert file.is_of("r1", "1")
+
+
+@pytest.mark.parametrize(("data", "releases"), [({"from": "1.0", "to": "1.1"}, ("1.0", "1.1")), ({}, ("1.0",))])
+def test_a_release_found_at_the_end_of_a_run_is_one_of_its_releases(tmp_path, data, releases):
+    changed = encode(EventLine(ts=TS, name="release_changed", run_id="r1", data=data))
+    [run] = read([written(tmp_path / "r1.jsonl", header(), changed, footer())])
+    assert run.releases == releases

@@ -48,7 +48,7 @@ def test_the_whole_summary_reads_like_this(attempt, run):
         "signup  turnstile     2/2  100 %  10.2 s  12.5 s        3  –",
         "login: not measured: the provider gave no usable answer (1 of 1 attempt)",
         "environment staging · release 1.3.0 · run r1",
-        "coverage 1 of 2 selected forms measured · 3 submits",
+        "measured 1/2 (not measured: login) · 3 submits",
         "keys live: real tokens can prove the whole path, the vendor's service included",
         "captcha tests skipped: 3",
         "records: reports/records/staging/r1.jsonl",
@@ -178,7 +178,7 @@ def test_what_keys_can_prove_is_said_of_those_that_measured_something(attempt, r
 def test_a_price_is_shown_where_something_was_spent_and_its_price_is_known(attempt, run, prices, submits, said):
     session = replace(SESSION, selected_forms=["signup"], prices=prices)
     lines = texts(decide(session, run(attempt(submits=submits))))
-    assert f"coverage 1 of 1 selected form measured · {said}" in lines
+    assert f"measured 1/1 · {said}" in lines
 
 
 def test_every_code_that_applies_has_its_line_below_the_one_that_decides(attempt, run):
@@ -195,7 +195,7 @@ def test_a_selected_form_without_any_attempt_is_not_measured(attempt, run):
     said = texts(decide(SESSION, run(attempt())))
     assert said[1] == "login   –            –      –      –      –        –  –"
     assert "login: not measured: no attempt was made" in said
-    assert "coverage 1 of 2 selected forms measured · 1 submit" in said
+    assert "measured 1/2 (not measured: login) · 1 submit" in said
 
 
 def test_attempts_that_were_left_open_do_not_lower_the_share(attempt, run):
@@ -244,3 +244,10 @@ def test_every_key_mode_has_its_sentence_and_the_events_have_the_engines_names()
     assert set(WHAT_KEYS_CAN_PROVE) == set(KeyMode)
     names = {value for name, value in vars(events).items() if name.isupper()}
     assert {WEAK_EVIDENCE, *TOLD_EVENTS} <= names
+
+
+def test_flaky_tests_are_counted_and_their_forms_named(attempt, run):
+    tries = [attempt(outcome="failed", verify_status="fail", fault="product"), attempt(attempt=2)]
+    session = replace(SESSION, flaky=["t.py::test_signup"])
+    assert "1 flaky (signup): failed, and passed when run again" in texts(decide(session, run(*tries)))
+    assert not any("flaky" in text for text in texts(decide(SESSION, run(*tries))))

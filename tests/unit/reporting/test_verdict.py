@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -194,3 +195,40 @@ def test_coverage_is_measured_of_selected(attempt, run):
     verdict = decide(session, run(attempt(), attempt(slug="elsewhere")))
     assert (verdict.measured, verdict.selected) == (1, 2)
     assert [form.slug for form in verdict.forms] == ["elsewhere", "login", "signup"]
+
+
+ORDER = (3, 4, 2, 15, 14, 1, 10, 13, 12, 16, 11)
+
+
+@pytest.mark.parametrize(("stronger", "weaker"), list(pairwise(ORDER)))
+def test_of_two_causes_the_stronger_decides_and_both_are_told(attempt, run, stronger, weaker):
+    causes = [Cause(weaker, "the one", NODE), Cause(stronger, "the other", "t.py::test_other")]
+    verdict = decide(replace(GREEN, causes=causes, pytest_exit=1), run(attempt()))
+    assert (verdict.exit, codes(verdict)) == (stronger, [stronger, weaker])
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (10, "exit 10: the gate is breached: it was so"),
+        (14, "exit 14: the verification can be bypassed: it was so"),
+        (16, "exit 16: the baseline is missing or incompatible: it was so"),
+    ],
+)
+@pytest.mark.parametrize("pytest_exit", [0, 5])
+def test_a_cause_without_a_test_decides_over_a_run_in_which_nothing_failed(attempt, run, code, sentence, pytest_exit):
+    verdict = decide(replace(GREEN, causes=[Cause(code, "it was so")], pytest_exit=pytest_exit), run(attempt()))
+    assert (verdict.exit, verdict.sentence) == (code, sentence)
+
+
+@pytest.mark.parametrize("code", [10, 14, 16])
+def test_a_failure_of_another_plugin_is_told_beside_our_causes(attempt, run, code):
+    session = replace(GREEN, causes=[Cause(code, "it was so")], pytest_exit=1, tests_failed=1)
+    assert set(codes(decide(session, run(attempt())))) == {1, code}
+
+
+def test_a_test_that_passed_when_it_was_run_again_is_flaky(attempt, run):
+    tries = [attempt(outcome="failed", verify_status="fail", fault="product", attempt=1), attempt(attempt=2)]
+    verdict = decide(replace(GREEN, flaky=[NODE]), run(*tries, attempt(slug="login", nodeid="t.py::test_login")))
+    assert (verdict.exit, verdict.flaky) == (0, 1)
+    assert {form.slug: form.flaky for form in verdict.forms} == {"signup": 1, "login": 0}

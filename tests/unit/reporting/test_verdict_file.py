@@ -12,12 +12,13 @@ from pytest_captcha_qa.reporting.verdict import Cause, Session, decide
 from pytest_captcha_qa.reporting.verdict_file import relative, verdict_json, write_verdict
 
 GREEN = Session(pytest_exit=0, selected_forms=["signup"], captcha_tests=1, environment="staging")
+OWNERS = {"signup": "team-accounts"}
 OUTAGE = Cause(12, "the provider was down", "t.py::test_signup")
 
 
 def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
     event = EventLine(ts="2026-11-29T11:18:03.120Z", name="store_degraded", run_id="r1")
-    session = replace(GREEN, pytest_exit=1, causes=[OUTAGE], prices={"main": 1.0})
+    session = replace(GREEN, pytest_exit=1, causes=[OUTAGE], prices={"main": 1.0}, owners=OWNERS)
     data = {"origin": "http://a.example", "most_solves_a_day": 200}
     weak = replace(event, name="weak_evidence", data=data)
     verdict = decide(session, run(attempt(), event, event, weak, time_scale=0.02))
@@ -55,6 +56,10 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
                 "positive": 1,
                 "negative": 0,
                 "not_submitted": 0,
+                "flaky": 0,
+                "waived": None,
+                "owner": "team-accounts",
+                "evidence": [],
                 "outcomes": {"ok": 1},
                 "submits": 1,
                 "pass_rate": 1.0,
@@ -78,8 +83,14 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
                 ],
             }
         },
-        "coverage": {"measured": 1, "selected": 1},
-        "cost": {"submits": 1, "price": 0.001},
+        "coverage": {
+            "measured": 1,
+            "selected": 1,
+            "measured_forms": ["signup"],
+            "not_measured_forms": [],
+        },
+        "cost": {"submits": 1, "price": 0.001, "budget": None},
+        "flaky": 0,
         "lost": 0,
         "damaged": 0,
         "events": {"store_degraded": 2, "weak_evidence": 1},

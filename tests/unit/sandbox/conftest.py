@@ -133,7 +133,7 @@ class World:
         self.provider = Provider(
             self.registry, self.audit, self.faults.provider, Random(1), time_scale=1.0, clock=self.clock
         )
-        self.standin = StandIn(self.registry, self.audit)
+        self.standin = StandIn(self.registry, self.audit, self.faults.vendor)
 
     def issue(self, type_: str, sitekey: str, **binding: str) -> str:
         """Return the text of a fresh token."""

@@ -8,14 +8,14 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pytest_captcha_qa.sandbox.described import DescriptionProblem
-from pytest_captcha_qa.sandbox.effects import KINDS, Delay, Drip, NotReadyForever, Status
+from pytest_captcha_qa.sandbox.effects import KINDS, Delay, Drip, NotReadyForever, ProviderAnswer, Status
 from pytest_captcha_qa.sandbox.faults import Call, Fault, FaultPlan, Faults, Faulty
 
 CALL = Call("/res.php", "GET", form="login")
 
 
 def plan(*data: dict[str, Any]) -> FaultPlan:
-    faults = FaultPlan(Random(1), answers=True, forms=True)
+    faults = FaultPlan(Random(1), answers=ProviderAnswer, forms=True)
     faults.faults = faults.parse(list(data))
     return faults
 
@@ -109,6 +109,10 @@ def test_a_description_that_makes_no_sense_is_refused(data: Any, reason: str) ->
         {"site": {}},
         {"site": [{"kind": "unsolvable"}]},
         {"vendor": [{"kind": "error", "code": "X"}]},
+        {"provider": [{"kind": "refuse"}]},
+        {"vendor": [{"kind": "sitekey", "sitekey": "other"}]},
+        {"site": [{"kind": "score", "score": 0.1}]},
+        {"site": [{"kind": "slow", "factor": 3}]},
         {"vendor": [{"kind": "empty", "form": "login"}]},
         {"provider": [{"kind": "empty", "form": "login"}]},
     ],

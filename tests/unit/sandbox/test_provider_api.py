@@ -291,3 +291,12 @@ def test_an_answer_can_be_limited_to_the_tasks_of_one_form(world: Any, submit: A
     world.clock.advance(300)
     assert poll(other)["status"] == 1
     assert poll(login) == refusal("ERROR_CAPTCHA_UNSOLVABLE")
+
+
+def test_a_slow_task_takes_so_many_times_as_long(world: Any, submit: Any, poll: Any) -> None:
+    world.faults.load({"provider": [{"kind": "slow", "factor": 100, "count": 1}]})
+    slow, usual = (submit()["request"] for _ in range(2))
+    world.clock.advance(100)
+    assert [poll(task)["status"] for task in (slow, usual)] == [0, 1]
+    world.clock.advance(100_000)
+    assert poll(slow)["status"] == 1

@@ -52,7 +52,7 @@ def proofs() -> dict[str, str]:
 
 @pytest.fixture
 def visitor(world: Any, make_client: Any, line: Line, proofs: dict[str, str]) -> Any:
-    return make_client(site.build_app(world.audit, line, release="1.2.3", proofs=proofs))
+    return make_client(site.build_app(world.audit, line, release="1.2.3", proofs=proofs, faults=world.faults.site))
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_v3_compares_the_score(world: Any, make_client: Any, score: object, stat
     async def vendor(path: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
         return {"success": True, "action": "contact", "score": score}
 
-    strict = make_client(site.build_app(world.audit, vendor, release="1", proofs={}))
+    strict = make_client(site.build_app(world.audit, vendor, release="1", proofs={}, faults=world.faults.site))
     csrf = re.search(r'csrf_token" value="([^"]+)"', strict.get("/recaptcha-v3").text)
     assert csrf
     posted = {**fill_in("recaptcha-v3"), "csrf_token": csrf[1]}
@@ -240,6 +240,17 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(visitor: Any, content_type:
     assert reply.status == 400
 
 
+def test_an_accepted_login_opens_the_account_under_a_new_cookie(visitor: Any, fill_in: Any) -> None:
+    before = visitor.get("/account")
+    assert (before.status, before.header("location")) == (303, "/turnstile")
+    posted = fill_in("turnstile")
+    anonymous = visitor.cookie
+    visitor.post("/turnstile", posted)
+    assert visitor.cookie != anonymous
+    after = visitor.get("/account")
+    assert (after.status, "You are logged in." in after.text) == (200, True)
+
+
 def test_posts_are_counted_by_form_and_by_token(world: Any, visitor: Any, fill_in: Any) -> None:
     posted = fill_in("turnstile")
     visitor.post("/turnstile", posted)
@@ -288,3 +299,18 @@ def test_a_redirect_carries_no_second_header(visitor: Any) -> None:
     reply = visitor.get("/redirect", {"to": "/\r\nset-cookie: a=b"})
     assert reply.header("set-cookie") is None
     assert "\n" not in (reply.header("location") or "")
+
+
+@pytest.mark.parametrize("slug", SOUND)
+def test_a_form_refuses_as_often_as_is_switched_on(world: Any, visitor: Any, fill_in: Any, slug: str) -> None:
+    world.faults.load({"site": [{"kind": "refuse", "form": slug, "count": 1}]})
+    first = visitor.post(f"/{slug}", fill_in(slug))
+    assert (first.status, error_code(first)) == (422, "captcha")
+    assert visitor.post(f"/{slug}", fill_in(slug)).status == 303
+
+
+def test_a_page_shows_the_sitekey_that_is_switched_on(world: Any, visitor: Any) -> None:
+    world.faults.load({"site": [{"kind": "sitekey", "sitekey": "0x4AAAAAAASANDBOXmoved001", "form": "turnstile"}]})
+    assert 'data-sitekey="0x4AAAAAAASANDBOXmoved001"' in visitor.get("/turnstile").text
+    assert keys.BROKEN.sitekey in visitor.get("/broken").text
+    assert keys.GEETEST_V3.sitekey in visitor.get("/geetest-v3").text

@@ -31,6 +31,13 @@ def test_v3_success_adds_score_and_action(world: Any, vendor: Any) -> None:
     assert (reply["success"], reply["score"], reply["action"]) == (True, 0.9, "contact")
 
 
+def test_v3_gives_the_score_that_is_switched_on(world: Any, vendor: Any) -> None:
+    world.faults.load({"vendor": [{"kind": "score", "score": 0.1, "count": 1}]})
+    tokens = [world.issue("recaptcha_v3", V3.sitekey) for _ in range(2)]
+    replies = [vendor.post(GOOGLE, {"secret": V3.secret, "response": token}).json() for token in tokens]
+    assert [(reply["success"], reply["score"]) for reply in replies] == [(True, 0.1), (True, 0.9)]
+
+
 def test_turnstile_success_has_an_empty_list_of_error_codes(world: Any, vendor: Any) -> None:
     token = world.issue("turnstile", TURNSTILE.sitekey, action="login", cdata="c1")
     reply = vendor.post_json(CLOUDFLARE, {"secret": TURNSTILE.secret, "response": token}).json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
@@ -49,6 +50,14 @@ def test_the_token_is_posted_under_the_names_of_the_form(client, grants, verify,
     assert grant is not None
     assert grants.asked == [url]
     assert dict(parse_qsl(client.body)) == fields
+
+
+def test_a_token_field_of_the_form_takes_the_place_of_the_types_own(client, spec, challenge, grants, deadline):
+    client.will({"success": True})
+    form = replace(spec(CaptchaType.HCAPTCHA, verify={"url": "/v"}), token_field="captchaToken")
+    EndpointVerifier(client).verify(form, challenge(CaptchaType.HCAPTCHA), TOKEN, {}, grants, deadline)
+
+    assert dict(parse_qsl(client.body)) == {"captchaToken": "the-token"}
 
 
 def test_the_solutions_user_agent_goes_along(client, verify):
@@ -114,3 +123,18 @@ def test_no_answer_is_a_verifier_error(client, verify):
 
     with pytest.raises(VerifierError, match="the endpoint of form 'signup' does not answer"):
         verify()
+
+
+@pytest.mark.parametrize(
+    ("score", "min_score", "codes"),
+    [(0.1, None, ("low-score",)), (0.6, None, ()), (0.6, 0.7, ("low-score",)), (True, None, ()), ("0.1", None, ())],
+)
+def test_a_refusal_that_comes_with_a_low_score_says_so(
+    client, spec, challenge, grants, deadline, score, min_score, codes
+):
+    client.will({"success": False, "score": score})
+    form = spec(CaptchaType.RECAPTCHA_V3, verify={"url": "/api/verify"}, min_score=min_score)
+
+    verdict = EndpointVerifier(client).verify(form, challenge(CaptchaType.RECAPTCHA_V3), TOKEN, {}, grants, deadline)
+
+    assert (verdict.status, verdict.codes) == (VerifyStatus.FAIL, codes)

@@ -186,6 +186,22 @@ def test_what_the_vendor_leaves_to_the_site_is_compared(client, verify, change, 
     assert (reason or "accepts the token") in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        ({"score": 0.1}, ("low-score",)),
+        ({"score": None}, ("low-score",)),
+        ({"score": 0.1, "action": "login"}, ()),
+        ({"success": False, "error-codes": ["timeout-or-duplicate"], "score": 0.1}, ("timeout-or-duplicate",)),
+    ],
+    ids=["low", "none", "low and another action", "refused"],
+)
+def test_a_token_that_is_refused_for_its_score_alone_says_so(client, verify, change, codes):
+    client.will({**_V3_GOOD, **change})
+
+    assert verify(V3, action="signup", min_score=0.5).codes == codes
+
+
 def test_the_action_of_the_page_is_expected_when_none_is_configured(client, verify):
     client.will({"success": True, "action": "other"})
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.engine.events import Event
 from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
+from pytest_captcha_qa.model.attempt import AttemptRequest
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
 from pytest_captcha_qa.verify.lookup import LookupVerifier
 from pytest_captcha_qa.verify.siteverify import SiteVerifier
@@ -40,6 +42,7 @@ def test_a_run_writes_one_file_from_header_to_footer(engine: NewEngine, setup: R
     assert made.record_path == setup.records / "staging" / "run-1-2-gw1.jsonl"
     header, event, footer = lines(made.record_path)
     assert (header["$type"], header["run_id"], header["env"], header["time_scale"]) == ("header", "run-1", "staging", 1)
+    assert header["shard"] == "2"
     assert (event["name"], event["run_id"], event["data"]) == ("note", "run-1", {"slug": "login"})
     assert (footer["$type"], footer["complete"]) == ("footer", True)
 
@@ -90,6 +93,39 @@ def test_a_provider_that_is_not_spoken_yet_is_named_with_those_that_are(
 ) -> None:
     with pytest.raises(ConfigError, match=r"'local' names provider standin, .* it speaks captchaai, sandbox"):
         Engine(environment(provider="standin"), setup)
+
+
+@pytest.mark.parametrize(
+    ("answers", "attempted", "complete", "told"),
+    [
+        (["1.0", "1.1"], True, True, {"from": "1.0", "to": "1.1"}),
+        (["1.0", "1.0"], True, True, None),
+        (["1.0", None], True, True, None),
+        ([None, "1.1"], True, True, None),
+        (["1.0"], False, True, None),
+        (["1.0"], True, False, None),
+    ],
+)
+def test_a_release_that_changed_by_the_end_is_an_event(
+    engine: NewEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[str | None],
+    attempted: bool,
+    complete: bool,
+    told: dict[str, str] | None,
+) -> None:
+    left = iter(answers)
+    monkeypatch.setattr(wiring, "release_of", lambda *_: next(left))
+    made = engine()
+    if attempted:
+        attempt = Attempt(AttemptRequest("login", "subject"), made.services())
+        attempt.start()
+        attempt.record()
+    made.close(complete=complete)
+    made.close(complete=True)
+    changes = [line["data"] for line in lines(made.record_path) if line.get("name") == "release_changed"]
+    assert changes == ([told] if told else [])
+    assert not list(left), "the site is asked once at the end, and only where an attempt was made"
 
 
 @pytest.mark.parametrize("place", ["records", "store"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_captcha_qa.forms.reading import PageReading
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.transport import HttpClient
@@ -25,12 +26,20 @@ def secrets_of(thing):
             yield thing.password
 
 
+def hidden_values_of(thing):
+    if isinstance(thing, PageReading):
+        hidden = (control for control in thing.markup.root.iter("input") if control.get("type") == "hidden")
+        yield from (control.get("value") for control in hidden if control.get("value"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown():
     # Not by patching: a wrapper would stand in the tracebacks that are looked at.
-    found = [secret for thing in gc.get_objects() for secret in secrets_of(thing)]
-    with Path(os.environ["SIDE_FOLDER"], str(os.getpid())).open("a") as notes:
-        notes.writelines(json.dumps(secret) + "\n" for secret in found)
+    objects = gc.get_objects()
+    for kind, values_of in (("secrets", secrets_of), ("hidden", hidden_values_of)):
+        found = [value for thing in objects for value in values_of(thing)]
+        with Path(os.environ["SIDE_FOLDER"], f"{kind}-{os.getpid()}").open("a") as notes:
+            notes.writelines(json.dumps(value) + "\n" for value in found)
 
 
 @pytest.fixture

@@ -1,0 +1,63 @@
+"""A second fresh token where a first one was refused: it tells the form's fault from the token's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_captcha_qa.engine import events
+from pytest_captcha_qa.engine.blame import Control, Judgement, confirmed, control_of, unconfirmed
+from pytest_captcha_qa.engine.services import Services
+from pytest_captcha_qa.errors import (
+    BalanceExhausted,
+    BudgetExhausted,
+    DeadlineExceeded,
+    ProviderError,
+    StoreError,
+    TargetUnavailable,
+    VerifierError,
+)
+from pytest_captcha_qa.model.attempt import Result
+from pytest_captcha_qa.model.form import FormSpec
+
+# What may keep a second token from being tried; the first one's refusal then says nothing about the form.
+_UNCONFIRMED = (
+    BudgetExhausted,
+    BalanceExhausted,
+    ProviderError,
+    DeadlineExceeded,
+    TargetUnavailable,
+    VerifierError,
+    StoreError,
+)
+
+
+def confirm(
+    first: Judgement, second: Callable[[], Judgement], form: FormSpec, services: Services, *, task_id: str | None
+) -> Judgement:
+    """Return what a second token adds to a first one's refusal; `task_id`: the task of the first one.
+
+    Raises:
+        CaptchaQAError: the second try met something that speaks for itself, such as a page that is broken now.
+    """
+    told: dict[str, events.EventValue] = {
+        "slug": form.slug,
+        "provider": services.about.provider,
+        "task_id": task_id,
+        "verify_status": str(first.verdict.status),
+        "reason": first.verdict.reason,
+    }
+    services.emit(events.Event(events.CONFIRMATION, told))
+    try:
+        judgement = second()
+    except _UNCONFIRMED as error:
+        return unconfirmed(first, error.message)
+    if judgement.result is Result.OK:
+        services.emit(events.Event(events.TOKEN_REFUSED_ONCE, told))
+    return confirmed(judgement, _control(form, services))
+
+
+def _control(form: FormSpec, services: Services) -> Control:
+    """Return what vouches for the tokens: how they are made, or another form that accepted one in this run."""
+    others = [other.slug for other in services.forms.values() if other.type == form.type and other.slug != form.slug]
+    accepted = services.obtainer.solver.admission.accepted_by(others)
+    return control_of(services.about.key_mode, accepted, form.type)

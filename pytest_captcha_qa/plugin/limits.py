@@ -1,0 +1,54 @@
+"""Time limits under pytest-timeout: a captcha test gets as long as its solves may take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_captcha_qa.model.captcha import facts
+from pytest_captcha_qa.model.form import FormSpec
+from pytest_captcha_qa.model.policy import Timeouts, total_budget
+from pytest_captcha_qa.plugin.markers import is_captcha_test
+from pytest_captcha_qa.plugin.reports import FORMS
+from pytest_captcha_qa.plugin.session import CaptchaRun
+
+_PLUGIN = _OPTION = "timeout"
+_VARIABLE = "PYTEST_TIMEOUT"
+# Seconds for what a test does besides, so that an attempt that takes too long ends first and says why.
+_BESIDES = 60.0
+
+
+def give_limits(items: Sequence[pytest.Item], run: CaptchaRun) -> None:
+    """Give each captcha test without a limit of its own the one that follows from its forms.
+
+    A longer limit for the whole suite stays, a shorter one is for tests that wait for nobody; `--timeout=0` is none.
+    """
+    config = run.config
+    if not config.pluginmanager.hasplugin(_PLUGIN) or config.getoption(_OPTION, None) == 0:
+        return
+    for item in filter(_has_no_limit, items):
+        seconds = _seconds(item, run)
+        if seconds > _of_the_suite(config):
+            item.add_marker(pytest.mark.timeout(seconds))
+
+
+def _has_no_limit(item: pytest.Item) -> bool:
+    return is_captcha_test(item) and item.get_closest_marker(_OPTION) is None
+
+
+def _of_the_suite(config: pytest.Config) -> float:
+    return float(config.getoption(_OPTION, None) or os.environ.get(_VARIABLE) or config.getini(_OPTION) or 0)
+
+
+def _seconds(item: pytest.Item, run: CaptchaRun) -> float:
+    """Return the seconds of an attempt on each form the test names; of the slowest one if it names none."""
+    forms = run.environment.forms
+    named = [forms[slug] for slug in item.stash.get(FORMS, ()) if slug in forms]
+    budgets = map(_budget, named or forms.values())
+    return _BESIDES + (sum(budgets) if named else max(budgets, default=0.0))
+
+
+def _budget(form: FormSpec) -> float:
+    return total_budget(facts(form.type), Timeouts())
