@@ -82,7 +82,7 @@ class Database:
                 self._purge(connection, now)
                 yield connection, now
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # Ctrl-C too must undo the transaction; it goes on afterwards
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
@@ -150,7 +150,7 @@ class Database:
         connection = sqlite3.connect(self.path, timeout=go, isolation_level=None, check_same_thread=False)
         try:
             self._set_up(connection)
-        except BaseException:
+        except BaseException:  # whatever ended the set-up, the file is not left open
             connection.close()
             raise
         return _Session(connection, threading.Lock(), _identity(self.path))

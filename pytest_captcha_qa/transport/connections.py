@@ -110,7 +110,7 @@ class _Served(u3c.HTTPConnection):
         sock = self._connected(call)
         try:
             call.take(sock)
-        except BaseException:
+        except BaseException:  # Ctrl-C too must not leave the socket open
             sock.close()
             raise
         self._used = 0.0
@@ -245,7 +245,7 @@ def _connect(family: int, address: tuple[Any, ...], *, seconds: float, options: 
             sock.setsockopt(*option)
         sock.settimeout(seconds)
         sock.connect(address)
-    except BaseException:
+    except BaseException:  # Ctrl-C too must not leave the socket open
         sock.close()
         raise
     return sock
