@@ -109,10 +109,15 @@ class ScopeDenied(CaptchaQAError):
 
 
 class PageError(CaptchaQAError):
-    """The page under test is broken: no widget, no form around it, or an error status."""
+    """The page under test is broken: no widget, no form around it, or an error status, which is kept as `status`."""
 
     code = "page_broken"
     fault = "product"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        """Keep what was answered in place of the page."""
+        super().__init__(message)
+        self.status = status
 
 
 class TargetUnavailable(CaptchaQAError):

@@ -295,7 +295,8 @@ def _sandboxed(origin: Origin, rules: ScopeRules) -> ScopeDenied | None:
     if rules.source is not TokenSource.SANDBOX or origin.is_loopback:
         return None
     return ScopeDenied(
-        f"{origin} is not on this machine: tokens of the sandbox are sent to loopback addresses only (R0.3)",
+        f"{origin} is not on this machine: tokens of the sandbox are sent to loopback addresses only; choose "
+        "an account with a real provider for it, or serve the site at 127.0.0.1",
         reason="sandbox_not_loopback",
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,8 @@ from pytest_captcha_qa.config.rows import Row, run_rows
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
+from pytest_captcha_qa.reporting.verdict_file import relative
+from pytest_captcha_qa.wiring.extensions import Extension, extension_or_fault
 
 _WIDEST = 44
 
@@ -32,11 +34,14 @@ def check(
     with refusals_as_json(as_json, file=None, run=[], environments=[]):
         settings = _settings(env, config)
         explained = _explained(settings, form)
-    problems = list(dict.fromkeys(problem for environment in explained for problem in environment.problems))
+        extensions = {name: extension_or_fault(name, settings.folder) for name in settings.catalog.extensions}
+    found = [*(problem for environment in explained for problem in environment.problems), *extensions.values()]
+    problems = list(dict.fromkeys(problem for problem in found if isinstance(problem, str)))
+    run = [*run_rows(settings), *_extension_rows(settings, extensions)]
     if as_json:
-        print_json(_summary(settings, explained, problems))
+        print_json(_summary(settings, run, explained, problems))
     else:
-        for line in _report(settings, explained):
+        for line in _report(settings, run, explained):
             typer.echo(line)
         for problem in problems:
             typer.echo(f"error: {problem}", err=True)
@@ -60,18 +65,28 @@ def _explained(settings: Settings, form: str | None) -> list[Explained]:
     return [explain(settings, name, form=form) for name in names if form is None or form in forms[name]]
 
 
-def _summary(settings: Settings, explained: list[Explained], problems: list[str]) -> dict[str, object]:
+def _extension_rows(settings: Settings, extensions: Mapping[str, Extension | str]) -> Iterator[Row]:
+    """Yield what each extension offers, its file, and where it is named."""
+    named = settings.catalog.document.where(("extensions",))
+    for name, one in extensions.items():
+        if isinstance(one, str):
+            yield Row("extensions", f"{name} (cannot be used)", named)
+        else:
+            place = relative(Path(one.place), settings.folder)
+            yield Row("extensions", f"{name} ({', '.join(one.functions)})", f"{place}, named in {named}")
+
+
+def _summary(settings: Settings, run: list[Row], explained: list[Explained], problems: list[str]) -> dict[str, object]:
     file = str(settings.file) if settings.file else None
     environments = [asdict(environment) for environment in explained]
-    run = [asdict(row) for row in run_rows(settings)]
-    return {"file": file, "run": run, "environments": environments, "problems": problems}
+    return {"file": file, "run": [asdict(row) for row in run], "environments": environments, "problems": problems}
 
 
-def _report(settings: Settings, explained: list[Explained]) -> Iterator[str]:
+def _report(settings: Settings, run: list[Row], explained: list[Explained]) -> Iterator[str]:
     yield f"Configuration: {settings.catalog.document.label}"
     yield ""
     yield typer.style("Every run", bold=True)
-    yield from _table(run_rows(settings))
+    yield from _table(run)
     for environment in explained:
         yield ""
         yield typer.style(f"Environment {environment.name}", bold=True)

@@ -18,6 +18,7 @@ from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.record import EventLine
 from pytest_captcha_qa.ownership import KEY_VARIABLE
 from pytest_captcha_qa.records.reading import Run, read
+from pytest_captcha_qa.reporting.codes import strongest
 from pytest_captcha_qa.wiring.cleaning import Cleaned, Cleaner, created_in
 
 
@@ -43,7 +44,7 @@ def cleanup(
             typer.echo(line)
         for problem in _problems(found):
             typer.echo(f"error: {problem}", err=True)
-    raise typer.Exit(max((one.error.exit_code for one in found if one.error is not None), default=0))
+    raise typer.Exit(strongest(one.error.exit_code for one in found if one.error is not None))
 
 
 def _settings(records: str | None, config: str | None, allow_production: list[str] | None) -> Settings:

@@ -24,6 +24,8 @@ from pytest_captcha_qa.reporting.explain import (
     history_line,
 )
 
+_MOST_GAPS = 5
+
 
 def explain(
     records: Annotated[list[str], typer.Argument(help="record files, folders or patterns")],
@@ -34,20 +36,22 @@ def explain(
     """Tell why each failed attempt on a form failed, and what its last runs said; the newest failure comes last."""
     with refusals_as_json(as_object, form=form, failures=[], history=[]):
         runs = read(records)
-        _check_known(form, runs)
+        gaps = [gap for run in runs for gap in run.gaps]
+        _check_known(form, runs, gaps)
         failures = failures_of(runs, form, owners=_owners(config))
         past = history(runs, form)
     if as_object:
-        print_json(_summary(form, failures, past))
+        print_json(_summary(form, failures, past) | {"incomplete": gaps})
     else:
-        for line in _report(form, failures, past):
+        for line in [*_report(form, failures, past), *_reservations(gaps)]:
             typer.echo(line)
 
 
-def _check_known(form: str, runs: Sequence[Run]) -> None:
+def _check_known(form: str, runs: Sequence[Run], gaps: Sequence[str]) -> None:
     known = {attempt.slug for run in runs for attempt in run.attempts}
     if form not in known:
-        raise UnknownName.among("form", form, known, where="these records")
+        reservation = f", which are incomplete ({gaps[0]})" if gaps else ""
+        raise UnknownName.among("form", form, known, where=f"these records{reservation}")
 
 
 def _owners(config: str | None) -> dict[tuple[str, str], str]:
@@ -69,6 +73,12 @@ def _owners(config: str | None) -> dict[tuple[str, str], str]:
 def _summary(form: str, failures: Sequence[Failure], past: Sequence[PastRun]) -> dict[str, object]:
     said = [as_json(failure, Path.cwd()) for failure in failures]
     return {"form": form, "failures": said, "history": [asdict(run) | {"verdict": run.word} for run in past]}
+
+
+def _reservations(gaps: Sequence[str]) -> Iterator[str]:
+    yield from (f"incomplete: {gap}" for gap in gaps[:_MOST_GAPS])
+    if len(gaps) > _MOST_GAPS:
+        yield f"incomplete: … and {len(gaps) - _MOST_GAPS} more"
 
 
 def _report(form: str, failures: Sequence[Failure], past: Sequence[PastRun]) -> Iterator[str]:

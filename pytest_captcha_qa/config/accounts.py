@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pytest_captcha_qa.config.table import Number, Table, Text, VariableName, Whole
 from pytest_captcha_qa.config.variables import Reference, Variables
@@ -27,6 +28,22 @@ class ProviderName(StrEnum):
     TESTKEYS = "testkeys"
     SANDBOX = "sandbox"
     STANDIN = "standin"
+
+
+_TEAM_PROVIDER = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
+
+
+def provider_name(text: str) -> str:
+    """Return the provider of that name, or the name itself where only an extension can know it.
+
+    Raises:
+        ValueError: no provider can have the name.
+    """
+    if not is_of_an_extension(text):
+        return ProviderName(text)
+    if not _TEAM_PROVIDER.match(text):
+        raise ValueError(f"is no name of a provider; there are: {', '.join(ProviderName)}")
+    return text
 
 
 class Need(StrEnum):
@@ -72,6 +89,20 @@ PROVIDERS: dict[ProviderName, ProviderTraits] = {
     ProviderName.STANDIN: ProviderTraits(TokenSource.STANDIN, Need.OPTIONAL, Need.REQUIRED),
 }  # fmt: skip
 
+# What an extension makes (R0): always a real provider, whatever it says of itself.
+TEAM_PROVIDER = ProviderTraits(TokenSource.LIVE, Need.OPTIONAL, Need.OPTIONAL, spoken=True)
+
+
+def traits_of(provider: str) -> ProviderTraits:
+    """Return what is true of a provider, of this package or of an extension."""
+    return TEAM_PROVIDER if is_of_an_extension(provider) else PROVIDERS[ProviderName(provider)]
+
+
+def is_of_an_extension(provider: str) -> bool:
+    """Return whether only an extension can make the provider."""
+    return provider not in frozenset(ProviderName)
+
+
 KEY_MODES: dict[TokenSource, KeyMode] = {
     TokenSource.LIVE: KeyMode.LIVE,
     TokenSource.TESTKEYS: KeyMode.TESTKEYS,
@@ -89,7 +120,7 @@ class AccountTable(Table):
         ("solver_proxy_env", "solver_proxy_file"),
     )
 
-    provider: ProviderName = Field(description=f"one of {', '.join(ProviderName)}")
+    provider: Annotated[str, AfterValidator(provider_name)] = Field(description=f"one of {', '.join(ProviderName)}")
     api_key_env: VariableName | None = None
     api_key_file: Text | None = None
     url_env: VariableName | None = None
@@ -103,7 +134,7 @@ class AccountTable(Table):
     def faults(self) -> Iterable[tuple[str, str]]:
         """Yield what the provider needs and lacks, and what it has no use for."""
         yield from super().faults()
-        traits = PROVIDERS[self.provider]
+        traits = traits_of(self.provider)
         has_key, has_address = self.api_key_env or self.api_key_file, self.url_env or self.url_file
         if traits.key is Need.REQUIRED and not has_key:
             yield (
@@ -133,7 +164,7 @@ class AccountConfig:
     """
 
     name: str
-    provider: ProviderName
+    provider: str
     key: Reference | None
     address: Reference | Url | None
     solver_proxy: Reference | None
@@ -144,7 +175,7 @@ class AccountConfig:
     @property
     def source(self) -> TokenSource:
         """What its tokens may be sent to."""
-        return PROVIDERS[self.provider].source
+        return traits_of(self.provider).source
 
     @property
     def key_mode(self) -> KeyMode:

@@ -11,20 +11,21 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from pytest_captcha_qa.config.accounts import AccountTable
+from pytest_captcha_qa.config.accounts import AccountTable, ProviderName, is_of_an_extension
 from pytest_captcha_qa.config.document import Document, KeyPath
 from pytest_captcha_qa.config.environments import EnvTable, ProjectTable
 from pytest_captcha_qa.config.forms import FormTable
 from pytest_captcha_qa.config.merging import dropped_in_vain, effective, lineage, locate, unfounded_overrides
 from pytest_captcha_qa.config.options import ExitCodes, Outage
-from pytest_captcha_qa.config.problems import Problems, meant, nearest, url_secrets
-from pytest_captcha_qa.config.sentences import LATER, sentences
+from pytest_captcha_qa.config.problems import Problems, meant, nearest, quoted, url_secrets
+from pytest_captcha_qa.config.sentences import LATER, not_among, sentences
 from pytest_captcha_qa.config.table import Table, Text, Whole
 from pytest_captcha_qa.config.waivers import WaiverTable, waiver_faults
 
 DEMO = "demo"
-_SECTIONS = ("accounts", "env", "forms", "projects", "run", "waivers")
-_LATER_SECTIONS = ("gate", "extensions")
+_SECTIONS = ("accounts", "env", "extensions", "forms", "projects", "run", "waivers")
+_LATER_SECTIONS = ("gate",)
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 _T = TypeVar("_T", bound=Table)
@@ -50,7 +51,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The checked content of a document."""
+    """The checked content of a document; `extensions` are modules of the team."""
 
     document: Document
     accounts: Mapping[str, AccountTable]
@@ -58,6 +59,7 @@ class Catalog:
     projects: Mapping[str, ProjectTable]
     run: RunTable
     waivers: Mapping[int, WaiverTable]
+    extensions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, document: Document, *, built_in: bool = False, today: date | None = None) -> Catalog:
@@ -83,10 +85,12 @@ class _Reader:
         projects = self._section(ProjectTable, "projects")
         run = self._table(RunTable, ("run",)) if "run" in self.document.tables else RunTable()
         self._check_accounts(environments, accounts)
+        self._check_providers(accounts)
         self._check_projects(projects, accounts)
         waivers = self._waivers(environments)
+        extensions = self._extensions()
         self.problems.refuse()
-        return Catalog(self.document, accounts, environments, projects, run or RunTable(), waivers)
+        return Catalog(self.document, accounts, environments, projects, run or RunTable(), waivers, extensions)
 
     def _check_sections(self) -> None:
         url_secrets(self.problems, self.document.tables)
@@ -186,6 +190,28 @@ class _Reader:
             elif name not in known:
                 path = locate(self.document, environment.chain, ("account",))
                 self.problems.add(path, f"{name!r} is no account{nearest(name, known)}")
+
+    def _check_providers(self, accounts: Mapping[str, AccountTable]) -> None:
+        """Refuse a provider that this package does not know, unless the file says that there are extensions."""
+        if "extensions" in self.document.tables:
+            return
+        for name, account in accounts.items():
+            if is_of_an_extension(account.provider):
+                known = not_among("provider", account.provider, [name.value for name in ProviderName])
+                self.problems.add(("accounts", name, "provider"), f"{known}; one of your own needs `extensions`")
+
+    def _extensions(self) -> tuple[str, ...]:
+        """Return the modules of the team; a problem is what cannot be the name of one, or stands twice."""
+        written = self.document.tables.get("extensions", [])
+        if not isinstance(written, list) or not all(isinstance(name, str) for name in written):
+            self.problems.add(("extensions",), 'must be a list of modules of yours, such as ["qa.captcha"]')
+            return ()
+        for name in written:
+            if not _MODULE.match(name):
+                self.problems.add(("extensions",), f"{quoted('extensions', name)} is no module, such as qa.captcha")
+        for name in sorted({name for name in written if written.count(name) > 1}):
+            self.problems.add(("extensions",), f"names {quoted('extensions', name)} twice")
+        return tuple(written)
 
     def _check_projects(self, projects: Mapping[str, ProjectTable], accounts: Mapping[str, AccountTable]) -> None:
         known = self._written("env")

@@ -43,7 +43,7 @@ _SHARD_VARIABLES = (
 
 def identify(environ: Mapping[str, str], *, root: Path, env: str, given: str | None = None) -> RunIdentity:
     """Return the names of this run: from the CI it runs in, else from the project's folder and at random."""
-    shard = _shard(environ)
+    shard = shard_of(environ)
     for _, stable, retry in _CI_VARIABLES:
         if all(environ.get(name) for name in stable):
             parts = [environ[name] for name in stable]
@@ -53,7 +53,8 @@ def identify(environ: Mapping[str, str], *, root: Path, env: str, given: str | N
     return RunIdentity(given or _random_id(), _digest(str(root.resolve()), shard or "", env), shard)
 
 
-def _shard(environ: Mapping[str, str]) -> str | None:
+def shard_of(environ: Mapping[str, str]) -> str | None:
+    """Return which part of a split run this is, None for a whole one."""
     split = (index for index, total in _SHARD_VARIABLES if environ.get(index) and environ.get(total) != "1")
     return next((environ[index] for index in split), None)
 

@@ -41,12 +41,15 @@ class Document:
         return self.depth(path) == len(path)
 
     def depth(self, path: KeyPath) -> int:
-        """Return how many steps of the path exist in the file."""
+        """Return how many steps of the path exist in the file; a number is a place in a list."""
         value: object = self.tables
         for steps, name in enumerate(path):
-            if not isinstance(value, Mapping) or name not in value:
+            if isinstance(value, Mapping) and name in value:
+                value = value[name]
+            elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+                value = value[int(name)]
+            else:
                 return steps
-            value = value[name]
         return len(path)
 
     def line(self, path: KeyPath) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pytest_captcha_qa.config.accounts import is_of_an_extension
 from pytest_captcha_qa.config.disclosure import Disclosure, disclosure
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.rows import Row, environment_rows
@@ -38,8 +39,19 @@ def explain(settings: Settings, name: str, *, form: str | None = None) -> Explai
         rows=tuple(environment_rows(settings, environment, slugs)),
         leaves=tuple(disclosure(environment, spec) for spec in forms),
         needs=tuple(_needs(environment)),
-        problems=tuple(environment.missing(slugs)),
+        problems=(*environment.missing(slugs), *_never(environment)),
     )
+
+
+def _never(environment: EnvironmentConfig) -> Iterator[str]:
+    """Yield which origins the account can never be used for; a run finds that out as a refusal of scope."""
+    if environment.account.source is TokenSource.SANDBOX:
+        for pattern in environment.origins:
+            if not pattern.origin.is_loopback:
+                yield (
+                    f"env.{environment.name}.origins: {pattern} is not on this machine, and tokens of the account "
+                    f"{environment.account.name!r} are sent to loopback addresses only"
+                )
 
 
 def _needs(environment: EnvironmentConfig) -> Iterator[str]:
@@ -53,5 +65,8 @@ def _needs(environment: EnvironmentConfig) -> Iterator[str]:
         yield "a budget (--captcha-budget N)"
         if environment.account.source is not TokenSource.LIVE:
             yield f"a live account: tokens of {environment.account.provider} are never sent to production"
+    if is_of_an_extension(environment.account.provider):
+        made = f"the provider {environment.account.provider!r}"
+        yield f"an extension that makes {made}, or a plugin or conftest.py with the hook pytest_captcha_provider"
     if environment.release is None and environment.release_ref is not None:
         yield f"{environment.release_ref.named}, or the release stays unknown and is not compared"

@@ -124,4 +124,9 @@ def variant_faults(variants: Iterable[VariantTable]) -> Iterable[tuple[str, str]
 
 def file_paths(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields that are filled with a file, and its path as written."""
-    return {name: value["file"] for name, value in fields.items() if isinstance(value, Mapping)}
+    return {name: value["file"] for name, value in fields.items() if isinstance(value, Mapping) and "file" in value}
+
+
+def field_variables(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields whose value a variable holds, and its name."""
+    return {name: value["env"] for name, value in fields.items() if isinstance(value, Mapping) and "env" in value}

@@ -14,6 +14,7 @@ from pytest_captcha_qa.config.flows import (
     Function,
     Rate,
     VariantTable,
+    field_variables,
     file_paths,
     seconds_between,
     variant_faults,
@@ -110,12 +111,13 @@ class FormTable(Table):
     def spec(self, slug: str, folder: Path = _HERE) -> FormSpec:
         """Return the form as the engine knows it; paths of files start at `folder`."""
         files = {name: str(folder / path) for name, path in file_paths(self.fields).items()}
+        texts = self.fields | dict.fromkeys(field_variables(self.fields), "")
         return FormSpec(
             slug=slug,
             path=self.path,
             type=self.type,
             success=self.success.rule(),
-            fields=MappingProxyType({name: text for name, text in self.fields.items() if name not in files}),
+            fields=MappingProxyType({name: text for name, text in texts.items() if name not in files}),
             refused=self.refused.rule() if self.refused else None,
             verify=self.verify.spec(),
             widget=self.widget.widget() if self.widget else None,

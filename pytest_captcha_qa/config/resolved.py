@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_captcha_qa.config.access import HttpConfig
-from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, Need
+from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, traits_of
 from pytest_captcha_qa.config.environments import OnStoreLoss, lies_in, single_origin
 from pytest_captcha_qa.config.variables import Reference
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
 from pytest_captcha_qa.model.form import EnvKind, FormSpec
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.model.waiver import Waiver
-from pytest_captcha_qa.scope import OriginPattern, ScopeRules
+from pytest_captcha_qa.scope import OriginPattern, ScopeRules, TokenSource
 
 LARGEST_FILE = 1024 * 1024
 """Most bytes of a file that a form sends."""
@@ -51,7 +51,7 @@ class EnvironmentConfig:
     """One environment with its forms and its account.
 
     `folder`: that of the configuration file; `given_release`: what command line or variable said; `base`: None if a
-    sandbox will be started for it.
+    sandbox will be started for it; `extensions`: modules of the team.
     """
 
     name: str
@@ -69,8 +69,10 @@ class EnvironmentConfig:
     on_store_loss: OnStoreLoss
     http: HttpConfig
     identity_domain: str | None
+    field_values: Mapping[str, Mapping[str, Reference]] = field(default_factory=dict)
     waivers: tuple[Waiver, ...] = ()
     folder: Path = Path()
+    extensions: tuple[str, ...] = ()
 
     @property
     def base_url(self) -> Url:
@@ -127,7 +129,7 @@ class EnvironmentConfig:
         named: list[object] = [self.base, self.account.key, self.account.address]
         named += self.http.references()
         for slug in self.forms if forms is None else forms:
-            named += (self.verify[slug].secret, self.verify[slug].url)
+            named += (self.verify[slug].secret, self.verify[slug].url, *self.field_values.get(slug, {}).values())
         yield from (reference for reference in named if isinstance(reference, Reference))
 
     def missing(self, forms: Iterable[str] | None = None) -> list[str]:
@@ -158,12 +160,12 @@ class EnvironmentConfig:
     def _unworkable(self) -> Iterator[str]:
         """Yield what the file may say and a run cannot work with: above all what this version cannot do yet."""
         account = self.account
-        if not PROVIDERS[account.provider].spoken:
+        if not traits_of(account.provider).spoken:
             known = ", ".join(name for name, traits in PROVIDERS.items() if traits.spoken)
             yield (
                 f"accounts.{account.name}.provider: {account.provider} is not in this version yet; there are: {known}"
             )
-        elif account.address is None and PROVIDERS[account.provider].address is not Need.NONE and self.origins:
+        elif account.address is None and account.source is TokenSource.SANDBOX and self.origins:
             yield (
                 f"accounts.{account.name}.url_env is missing: only `demo` starts a sandbox itself; "
                 "name the variable that holds the provider address of yours"

@@ -95,9 +95,14 @@ def _twins(key: str) -> tuple[str, ...]:
 
 def _row(catalog: Catalog, variables: Variables, path: KeyPath, value: object) -> Row:
     source = catalog.document.where(path) if _stands_in(catalog.document, path) else DEFAULT
-    # The name of a cookie that holds a CSRF value is no secret.
-    key = path[-2] if path[-2:-1] == ("csrf",) else path[-1]
-    return Row(".".join(path), _value(variables, key, value), source)
+    return Row(".".join(path), _value(variables, _meaning(path), value), source)
+
+
+def _meaning(path: KeyPath) -> str:
+    """Return the key that tells what a value is: a CSRF cookie's name is no secret, a field's `env` is a variable."""
+    if path[-2:-1] == ("csrf",):
+        return path[-2]
+    return "field_env" if path[-3:-2] == ("fields",) and path[-1] == "env" else path[-1]
 
 
 def _stands_in(document: Document, path: KeyPath) -> bool:

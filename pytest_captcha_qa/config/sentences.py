@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
@@ -64,10 +64,14 @@ def _unknown(details: ErrorDetails, table: _Model) -> str:
 
 def _choice(details: ErrorDetails, table: _Model) -> str:
     choices = re.findall(r"'([^']*)'", details["ctx"]["expected"])
-    given = details["input"]
+    return not_among(_key(details), details["input"], choices)
+
+
+def not_among(key: str, given: object, choices: Sequence[str]) -> str:
+    """Return that a value is none of those to choose from, with the nearest."""
     near = get_close_matches(given.lower(), choices, n=1, cutoff=0.5) if isinstance(given, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{quoted(_key(details), given)} is not known; {hint}allowed: {', '.join(choices)}"
+    return f"{quoted(key, given)} is not known; {hint}allowed: {', '.join(choices)}"
 
 
 def _wrong_kind(wanted: str) -> _Say:

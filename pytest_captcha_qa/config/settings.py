@@ -11,9 +11,10 @@ from typing import Any
 
 from pytest_captcha_qa.config import document
 from pytest_captcha_qa.config.access import HttpConfig
-from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, AccountTable
+from pytest_captcha_qa.config.accounts import AccountConfig, AccountTable, traits_of
 from pytest_captcha_qa.config.catalog import DEMO, Catalog, Environment
 from pytest_captcha_qa.config.document import Document, KeyPath
+from pytest_captcha_qa.config.flows import field_variables
 from pytest_captcha_qa.config.merging import locate
 from pytest_captcha_qa.config.options import DEFAULT, Chosen, ExitCodes, Outage
 from pytest_captcha_qa.config.problems import Problems
@@ -63,6 +64,11 @@ class Settings:
     def file(self) -> Path | None:
         """The configuration file, None if there is none."""
         return self.catalog.document.path
+
+    @property
+    def folder(self) -> Path:
+        """That of the configuration file, where relative paths start and modules of the team are looked for too."""
+        return self.variables.folder
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,6 +135,7 @@ class _Resolver:
             account=self._account(),
             forms=MappingProxyType({slug: form.spec(slug, folder) for slug, form in table.forms.items()}),
             verify=MappingProxyType({slug: self._verify_references(slug) for slug in table.forms}),
+            field_values=MappingProxyType({slug: self._field_values(slug) for slug in table.forms}),
             store=self._store(),
             given_release=self.settings.run.release,
             release_ref=self._named("release"),
@@ -138,6 +145,7 @@ class _Resolver:
             http=self._http(),
             identity_domain=table.identity.domain,
             waivers=waivers_of(tuple(self.catalog.waivers.values()), table.forms),
+            extensions=self.settings.catalog.extensions,
         )
 
     def _check_chosen_account(self) -> None:
@@ -160,7 +168,7 @@ class _Resolver:
     def _account(self) -> AccountConfig:
         name, table = self._account_table
         path = ("accounts", name)
-        traits = PROVIDERS[table.provider]
+        traits = traits_of(table.provider)
         key = self._reference(path, table, "api_key")
         if key is None and traits.default_key is not None and self.settings.variables.get(traits.default_key):
             key = Reference(f"accounts.{name}", DEFAULT, self.settings.variables, traits.default_key)
@@ -176,7 +184,7 @@ class _Resolver:
         )
 
     def _default_address(self, table: AccountTable) -> Url | None:
-        build = PROVIDERS[table.provider].default_address
+        build = traits_of(table.provider).default_address
         if build is None:
             return None
         try:
@@ -212,6 +220,14 @@ class _Resolver:
         table = self.written.table.forms[slug].verify
         path = ("env", self.name, "forms", slug, "verify")
         return VerifyReferences(secret=self._reference(path, table, "secret"), url=self._reference(path, table, "url"))
+
+    def _field_values(self, slug: str) -> dict[str, Reference]:
+        found: dict[str, Reference] = {}
+        for name, variable in field_variables(self.written.table.forms[slug].fields).items():
+            at = self._locate(("env", self.name, "forms", slug, "fields", name))
+            where = self.catalog.document.where(at)
+            found[name] = Reference(".".join(at), where, self.settings.variables, variable)
+        return found
 
     def _named(self, key: str) -> Reference | None:
         return self._reference(("env", self.name), self.written.table, key)

@@ -64,18 +64,21 @@ def load(
 def find(start: Path, root: Path) -> Document | None:
     """Return the nearest configuration from `start` upward, no higher than `root`; None if there is none.
 
+    Where pytest was told of a project elsewhere, the one in its root goes before the one in `start`.
+
     Raises:
         ConfigError: a file on the way cannot be read, or a folder has two configurations.
     """
     start, root = start.resolve(), root.resolve()
-    for folder in (start, *start.parents):
+    within = start.is_relative_to(root)
+    for folder in (start, *start.parents) if within else (root, start):
         own = _optional(folder / OWN_FILE, root, ())
         shared = _optional(folder / SHARED_FILE, root, SHARED_TABLE)
         if own is not None and shared is not None:
             raise ConfigError(f"{own.label} and [tool.captcha-qa] in {shared.label} both configure; keep one of them")
         if own is not None or shared is not None:
             return own or shared
-        if folder == root:
+        if folder == root and within:
             return None
     return None
 
@@ -143,6 +146,16 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
         allow_production=tuple(map(_checked_host, hosts if isinstance(hosts, tuple) else ())),
         exit_codes=ExitCodes(str(value("captcha_exit_codes"))),
     )
+
+
+def records_without_file(
+    start: Path, root: Path, *, options: Mapping[str, object], ini: Mapping[str, object], environ: Mapping[str, str]
+) -> Path:
+    """Return the folder for the records as far as it is known without a configuration file."""
+    row = option("captcha_records")
+    found = choose(row, command_line=options, ini=ini, environ=environ)
+    chosen = {} if found is None else {row.dest: found}
+    return _records_base(chosen, start, root, root) / str(found.value if found else row.default)
 
 
 def _records_base(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) -> Path:

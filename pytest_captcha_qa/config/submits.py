@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from pytest_captcha_qa.config.problems import meant
 from pytest_captcha_qa.config.rules import page_path, template, url_without_names
 from pytest_captcha_qa.config.table import Table, Text
+from pytest_captcha_qa.config.variables import variable_name
 from pytest_captcha_qa.model.body import copied, leaves, put
 from pytest_captcha_qa.model.form import CsrfSpec, Encoding, SubmitSpec
 from pytest_captcha_qa.model.identity import PLACEHOLDERS
@@ -43,16 +44,23 @@ def header_name(text: str) -> str:
 
 
 def field_value(value: object) -> object:
-    """Return what a field is filled with: a text, or the path of a file.
+    """Return what a field is filled with: a text, the path of a file, or the name of a variable.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is none of them.
     """
     if isinstance(value, str):
         return template(value)
-    if isinstance(value, Mapping) and list(value) == ["file"] and isinstance(value["file"], str) and value["file"]:
-        return dict(value)
-    raise ValueError('must be a text in quotes, or a file such as { file = "fixtures/cat.png" }')
+    if isinstance(value, Mapping) and len(value) == 1:
+        [(place, name)] = value.items()
+        if place == "env" and isinstance(name, str):
+            return {"env": variable_name(name)}
+        if place == "file" and isinstance(name, str) and name:
+            return dict(value)
+    raise ValueError(
+        'must be a text in quotes, a variable such as { env = "QA_PASSWORD" }, '
+        'or a file such as { file = "fixtures/cat.png" }'
+    )
 
 
 def body_values(body: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import TracebackType
 from uuid import uuid4
 
@@ -12,38 +12,21 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.around import judge_effect, wait_for_turn
 from pytest_captcha_qa.engine.blame import Judgement, in_words, judge_answer, judge_verdict
 from pytest_captcha_qa.engine.confirming import confirm
-from pytest_captcha_qa.engine.obtaining import Held, Order
-from pytest_captcha_qa.engine.ports import EffectQuestion, Granted, OpenedForm, Resume
+from pytest_captcha_qa.engine.keys import InHand, SharedKey, key_of, times_of
+from pytest_captcha_qa.engine.obtaining import Order
+from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
 from pytest_captcha_qa.engine.recording import Ended, attempt_line, outcome_of, seconds_by_step, started_line
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Tally
+from pytest_captcha_qa.engine.steps import Steps
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.engine.watching import Exchanges
-from pytest_captcha_qa.errors import (
-    ConfigError,
-    DeadlineExceeded,
-    ScopeDenied,
-    StoreError,
-    TargetUnavailable,
-    UnknownName,
-)
-from pytest_captcha_qa.model.attempt import (
-    AttemptKey,
-    AttemptRequest,
-    Expect,
-    Fingerprint,
-    KeyMode,
-    Outcome,
-    Phase,
-    Result,
-    Verdict,
-    VerifyStatus,
-)
+from pytest_captcha_qa.errors import ConfigError, UnknownName
+from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.form import Answer, Effect, VerifyVia
 from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
-from pytest_captcha_qa.model.policy import KeyTimes, total_budget
-from pytest_captcha_qa.model.record import timestamp
+from pytest_captcha_qa.model.policy import total_budget
+from pytest_captcha_qa.model.record import AttemptLine, timestamp
 from pytest_captcha_qa.model.token import Solution, Token
 
 # Far from the numbers that the attempts of a test get.
@@ -72,20 +55,6 @@ def run_attempt(
     return attempt.outcome
 
 
-@dataclass(frozen=True)
-class SharedKey:
-    """A key whose success opens a session for many; it is claimed before a page shows the challenge.
-
-    `fingerprint`: what the store compares instead; `claimed`: its answer, if it was asked already; `session` returns
-    what the store keeps after a success.
-    """
-
-    key: AttemptKey
-    fingerprint: Fingerprint
-    claimed: Granted | Resume | None
-    session: Callable[[], str]
-
-
 class Attempt:
     """One attempt in progress. Its steps may be called one by one; leaving it records it."""
 
@@ -102,13 +71,11 @@ class Attempt:
         self.token: Token | None = None
         self._services = services
         self._about = services.about
-        self._seconds: dict[str, float] = {}
-        self._left = request.timeout or total_budget(facts(self.form.type), services.timeouts)
+        seconds = request.timeout or total_budget(facts(self.form.type), services.timeouts)
+        self._steps = Steps(self.form.slug, seconds, services.clock)
         self._page: OpenedForm | None = None
-        self._held: Held | None = None
-        self._shared: SharedKey | None = None
+        self._hand: InHand | None = None
         self._lent = False
-        self._exchanges = Exchanges()
         self._outcome: Outcome | None = None
 
     # The steps, in the order of the mission.
@@ -127,12 +94,14 @@ class Attempt:
             self.phase = Phase.AUTHORISED
             self._page = self._services.driver.open(self.form, url, self._services.grants, deadline, self.identity)
             self.phase = Phase.OPENED
+        # Outside of the step: what the team's code takes is no time of the site.
+        self._services.extensions.opened(self.form, self._page.page)
         return self._page
 
     def share_page(self, other: Attempt) -> None:
         """Go on with the page another attempt has opened, as a second submit of the same page does."""
         self._page, self.phase = other.page, Phase.OPENED
-        self._exchanges.share(other._exchanges, "page")
+        self._steps.exchanges.share(other._steps.exchanges, "page")
 
     @property
     def awaits_submit(self) -> bool:
@@ -151,32 +120,23 @@ class Attempt:
 
     def obtain(self, shared: SharedKey | None = None) -> Token:
         """Return the token of this attempt's key, or of a shared one: reused, resumed or solved."""
-        self._shared = shared
-        challenge = self.page.challenge
+        obtainer = self._services.obtainer
         with self._step("blocked") as deadline:
-            self._services.provider.supports(challenge)
-            order = Order(
-                key=shared.key if shared else self._key(),
-                challenge=challenge,
-                grants=self._services.grants,
-                times=self._key_times(),
-                deadline=deadline,
-                fresh=self.request.fresh,
-                shared_as=shared.fingerprint if shared else None,
-            )
-            self._held = self._services.obtainer.obtain(order, self.tally, shared.claimed if shared else None)
-            self.token = self._services.obtainer.token(self._held, self.tally)
+            self._services.provider.supports(self.page.challenge)
+            held = obtainer.obtain(self._order(shared, deadline), self.tally, shared.claimed if shared else None)
+            self.token = obtainer.token(held, self.tally)
+            self._hand = InHand(self._services, self.form, self.token, held, shared)
             self.phase = Phase.OBTAINED
         return self.token
 
     def adopt(self, other: Attempt) -> None:
         """Submit the token another attempt of this test has obtained; what it cost is recorded here, if nowhere yet."""
-        self.token, self._held, self.phase = other.token, other._held, Phase.OBTAINED
+        self.token, self._hand, self.phase = other.token, other._hand, Phase.OBTAINED
         if other.phase is Phase.RECORDED:
             return
         other._lent = True
         self.tally, other.tally = other.tally, Tally()
-        self._seconds["blocked"] = other._seconds.pop("blocked", 0.0)
+        self._steps.take_over("blocked", other._steps)
 
     def submit(self, fields: Mapping[str, str] | None = None) -> Outcome:
         """Return what the site made of the form with this attempt's token, which is spent first.
@@ -186,16 +146,23 @@ class Attempt:
         return self._conclude(self._confirmed(self._submitted(fields), lambda another: another._submitted(fields)))
 
     def submit_expecting_refusal(self, sent: Solution | None, fields: Mapping[str, str] | None = None) -> Outcome:
-        """Return whether the site refused what is sent in the token's place; the store is not touched."""
+        """Return whether the site refused what is sent in the token's place; the store is not touched.
+
+        Of a form that answers the same either way, the lookup tells.
+        """
         self.expect = Expect.REFUSE
         self._await_turn()
-        answer = self._post(sent, fields or {})
-        return self._conclude(judge_answer(self.form, answer, Expect.REFUSE, in_words(sent)))
+        judgement = judge_answer(self.form, self._post(sent, fields or {}), Expect.REFUSE, in_words(sent))
+        if self.form.verify.via is VerifyVia.LOOKUP and judgement.verdict.status is VerifyStatus.PASS:
+            judgement = judge_verdict(self.form, self._ask_verifier(None), Expect.REFUSE, in_words(sent))
+        if judgement.verdict.status is VerifyStatus.PASS:  # what should have been refused has its effect all the same
+            self._tell_created()
+        return self._conclude(judgement)
 
     def verify_expecting_refusal(self, sent: Solution) -> Outcome:
         """Return whether the endpoint or the vendor refuses what is sent as a token; the store is not touched."""
         self.expect = Expect.REFUSE
-        return self._conclude(judge_verdict(self.form, self._ask_verifier(sent), Expect.REFUSE))
+        return self._conclude(judge_verdict(self.form, self._ask_verifier(sent), Expect.REFUSE, in_words(sent)))
 
     def verify_token(self) -> Outcome:
         """Return what the endpoint or the vendor says of this attempt's token; the form is not submitted.
@@ -225,14 +192,22 @@ class Attempt:
         if self.phase in (Phase.CREATED, Phase.RECORDED):
             return
         if self._outcome is None:  # a verdict stands, whatever happened after it
-            self._outcome = outcome_of(error, self.expect)
+            spent = self.expect is Expect.ACCEPT and self.token is not None and self.token.spent
+            self._outcome = outcome_of(error, self.expect, tokens=int(spent))
         self.phase = Phase.RECORDED
-        held = None if self._lent else self._held
+        held = self._hand.held if self._hand is not None and not self._lent else None
         ended = Ended(self._outcome, error, held, self.tally, self._all_seconds())
-        line = attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now())
-        self._services.records.write(line)
+        line = self._written(attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now()))
         if self._outcome.fault is not None:
-            self._services.evidence.keep(line, self._outcome, self._exchanges.kept)
+            self._services.evidence.keep(line, self._outcome, self._steps.exchanges.kept)
+
+    def _written(self, line: AttemptLine) -> AttemptLine:
+        """Write the line with what extensions add to it; without it, if an interrupt ends them."""
+        try:
+            line = replace(line, extra=self._services.extensions.extra(line))
+        finally:
+            self._services.records.write(line)
+        return line
 
     # A refused token gets a second one beside it.
 
@@ -240,7 +215,7 @@ class Attempt:
         if not first.may_be_the_tokens_fault:
             return first
         self._close_key(first)
-        task_id = self._held.ready.solution.task_id if self._held is not None else None
+        task_id = self._hand.task_id if self._hand is not None else None
         return confirm(first, lambda: again(self._with_another_token()), self.form, self._services, task_id=task_id)
 
     def _with_another_token(self) -> Attempt:
@@ -252,13 +227,11 @@ class Attempt:
         identity = self.identity.numbered(_CONFIRMATION_NUMBER) if kept else self.identity
         request = replace(self.request, subject=f"{self.request.subject} confirmation", fresh=True)
         another = Attempt(request, self._services, identity=identity)
-        another.phase, another.tally, another._seconds, another._left = (
-            Phase.STARTED, self.tally, self._seconds, self._left,
-        )  # fmt: skip
-        another._exchanges = self._exchanges
+        another.phase, another.tally, another._steps = Phase.STARTED, self.tally, self._steps
+        shared = self._hand.shared if self._hand is not None else None
         another.open()
-        another.obtain(replace(self._shared, claimed=None) if self._shared else None)
-        self._held = another._held
+        another.obtain(replace(shared, claimed=None) if shared else None)
+        self._hand = another._hand
         return another
 
     # How the steps are done.
@@ -266,7 +239,8 @@ class Attempt:
     def _submitted(self, fields: Mapping[str, str] | None) -> Judgement:
         self._await_turn()
         solution = self._spend()
-        with self._given_back_if_unsent():
+        assert self._hand is not None, "obtain() comes first"
+        with self._hand.given_back_if_unsent():
             answer = self._post(solution, fields or {})
         judgement = judge_answer(self.form, answer, Expect.ACCEPT)
         return self._looked_up(judgement) if judgement.result is Result.OK else judgement
@@ -298,19 +272,6 @@ class Attempt:
             self.phase = Phase.SUBMITTED
         return answer
 
-    @contextmanager
-    def _given_back_if_unsent(self) -> Iterator[None]:
-        """Return the spent token to the store if the error means that not a byte of it was sent."""
-        try:
-            yield
-        except (ScopeDenied, ConfigError, DeadlineExceeded):
-            self._give_back()
-            raise
-        except TargetUnavailable as error:
-            if not error.sent:
-                self._give_back()
-            raise
-
     def _looked_up(self, accepted: Judgement) -> Judgement:
         """Return what the backend recorded of an accepted submit and whether that had its effect, as configured."""
         self._tell_created()
@@ -336,39 +297,9 @@ class Attempt:
             self._close_key(judgement)
         return self._outcome
 
-    def _give_back(self) -> None:
-        if self.token is None or self._held is None or self._held.lease is None:
-            return
-        with self._told_if_not_closed():
-            self._services.obtainer.store.unspend(self._held.lease)
-            self._held.lease = None
-            self.token.unspend()
-
     def _close_key(self, judgement: Judgement) -> None:
-        """Tell the store what came of the token, and end the probation of its sitekey."""
-        if self._held is None or self._held.lease is None:
-            return
-        lease, store, status = self._held.lease, self._services.obtainer.store, judgement.verdict.status
-        with self._told_if_not_closed():
-            store.done(lease, judgement.result, session=self._session_to_keep(judgement))
-            store.verified(lease.key, lease.generation, status)
-        with self._told_if_not_closed():
-            if status is VerifyStatus.PASS and self._about.key_mode is KeyMode.LIVE:
-                admission = self._services.obtainer.solver.admission
-                admission.note_verified(self.page.challenge)
-                admission.note_accepted(self.form.slug)
-
-    def _session_to_keep(self, judgement: Judgement) -> str | None:
-        return self._shared.session() if self._shared and judgement.result is Result.OK else None
-
-    @contextmanager
-    def _told_if_not_closed(self) -> Iterator[None]:
-        """Make an event of what the store does not take any more: it changes nothing for the site."""
-        try:
-            yield
-        except StoreError as error:
-            data = {"slug": self.form.slug, "code": error.code}
-            self._services.emit(events.Event(events.KEY_NOT_CLOSED, data))
+        if self._hand is not None:
+            self._hand.close(judgement, self.page.challenge)
 
     def _tell_created(self) -> None:
         made = [effect for effect in self.form.effects if effect is not Effect.NONE]
@@ -378,20 +309,17 @@ class Attempt:
                 data |= {"email": self.identity.email, "username": self.identity.username}
             self._services.emit(events.Event(events.CREATED, data))
 
-    def _key(self) -> AttemptKey:
-        about, request = self._about, self.request
-        return AttemptKey(
-            project=about.project, account=about.account_id, env=about.env, origin=str(self.page.page.origin),
-            form=self.form.name, boundary=about.boundary, subject=request.subject, ordinal=request.ordinal,
-        )  # fmt: skip
-
-    def _key_times(self) -> KeyTimes:
-        services = self._services
-        return KeyTimes.of(
-            facts(self.form.type),
-            timeouts=services.timeouts,
-            retry_interval=services.retry_interval,
-            lease=services.lease,
+    def _order(self, shared: SharedKey | None, deadline: Deadline) -> Order:
+        site, request = self.page.page.origin, self.request
+        own = key_of(self._services, self.form, site, subject=request.subject, ordinal=request.ordinal)
+        return Order(
+            key=shared.key if shared else own,
+            challenge=self.page.challenge,
+            grants=self._services.grants,
+            times=times_of(self._services, self.form),
+            deadline=deadline,
+            fresh=request.fresh,
+            shared_as=shared.fingerprint if shared else None,
         )
 
     def _placeholders(self) -> dict[str, str]:
@@ -400,26 +328,14 @@ class Attempt:
     def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
         values = self._placeholders()
         configured = {name: fill(template, values) for name, template in self.form.templates.items()}
-        return configured | dict(given)
+        return configured | dict(self._services.field_values(self.form)) | dict(given)
 
-    @contextmanager
-    def _step(self, name: str, seconds: float | None = None) -> Iterator[Deadline]:
-        """Give a step what is left of the attempt's seconds, at most `seconds`; only time in steps counts."""
+    def _step(self, name: str, at_most: float | None = None) -> AbstractContextManager[Deadline]:
         assert self.phase not in (Phase.CREATED, Phase.RECORDED), "every step lies between start() and record()"
-        whole = Deadline(self._left, what=f"the attempt on form {self.form.slug!r}", now=self._services.clock.monotonic)
-        began = self._services.clock.monotonic()
-        try:
-            with self._exchanges.during(name):
-                yield (
-                    whole if seconds is None else whole.part(seconds, what=f"step {name!r} of form {self.form.slug!r}")
-                )
-        finally:
-            took = self._services.clock.monotonic() - began
-            self._seconds[name] = self._seconds.get(name, 0.0) + took
-            self._left = max(0.0, self._left - took)
+        return self._steps.during(name, at_most)
 
     def _all_seconds(self) -> dict[str, float]:
-        return seconds_by_step(self._seconds, self.tally)
+        return seconds_by_step(self._steps.seconds, self.tally)
 
     def _now(self) -> str:
         return timestamp(self._services.clock.utc())

@@ -84,15 +84,15 @@ def judge_answer(form: FormSpec, answer: Answer, expect: Expect, sent: str = "a 
     return Judgement(verdict, Result.INDETERMINATE, Fault.UNDETERMINED)
 
 
-def judge_verdict(form: FormSpec, verdict: Verdict, expect: Expect) -> Judgement:
-    """Return what a verifier's verdict on a token means."""
+def judge_verdict(form: FormSpec, verdict: Verdict, expect: Expect, sent: str = "a fresh token") -> Judgement:
+    """Return what a verifier's verdict on a token means; `sent`: what stood in the token's place, in words."""
     if verdict.status is VerifyStatus.ERROR:
         return Judgement(verdict, Result.INDETERMINATE, Fault.UNDETERMINED)
     wanted = VerifyStatus.PASS if expect is Expect.ACCEPT else VerifyStatus.FAIL
     if verdict.status is wanted:
         return Judgement(verdict, Result.OK)
     if expect is Expect.REFUSE:
-        return Judgement(verdict, Result.FAILED, Fault.PRODUCT)
+        return Judgement(_saying(verdict, f"but {sent} was sent, which must be refused"), Result.FAILED, Fault.PRODUCT)
     if form.score_policy is ScorePolicy.OBSERVE and LOW_SCORE in verdict.codes:
         return _observed(verdict)
     return Judgement(verdict, Result.INDETERMINATE, Fault.UNDETERMINED, REFUSED_ONCE)

@@ -39,4 +39,6 @@ RELEASE_CHANGED = "release_changed"
 KEY_NOT_CLOSED = "key_not_closed"
 CREATED = "created"  # what a success left on the site, for `cleanup`
 CONFIRMATION = "confirmation"  # a fresh token was refused, a second one is tried
+EXTENSION_FAILED = "extension_failed"  # code of the team raised; what it was told of stands without it
+EXTENSION_REFUSED = "extension_refused"  # a field that an extension gave is not recorded, or with a secret masked
 TOKEN_REFUSED_ONCE = "token_refused_once"  # the second one was accepted: the provider's fault

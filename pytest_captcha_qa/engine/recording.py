@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_captcha_qa.engine.obtaining import Held
 from pytest_captcha_qa.engine.solving import Tally
-from pytest_captcha_qa.errors import CaptchaQAError, TargetUnavailable, VerifierError
+from pytest_captcha_qa.errors import CaptchaQAError, PageError, TargetUnavailable, VerifierError
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,
     Expect,
@@ -125,8 +125,11 @@ def seconds_by_step(steps: Mapping[str, float], tally: Tally) -> dict[str, float
     return {name: known[name] for name in _STEPS if name in known}
 
 
-def outcome_of(error: BaseException | None, expect: Expect) -> Outcome:
-    """Return the outcome of an attempt that an error, or its caller, ended before a verdict."""
+def outcome_of(error: BaseException | None, expect: Expect, *, tokens: int = 0) -> Outcome:
+    """Return the outcome of an attempt that an error, or its caller, ended before a verdict.
+
+    `tokens`: how many fresh ones may have reached the site.
+    """
     if error is None:
         verdict = Verdict(VerifyStatus.SKIPPED, "the attempt ended before anything was submitted")
         return Outcome(Result.INDETERMINATE, verdict, expect)
@@ -135,8 +138,8 @@ def outcome_of(error: BaseException | None, expect: Expect) -> Outcome:
     reason = error.message if isinstance(error, CaptchaQAError) else f"interrupted by {code}"
     result = Result.FAILED if fault is Fault.PRODUCT else Result.INDETERMINATE
     status = VerifyStatus.ERROR if isinstance(error, VerifierError) else VerifyStatus.SKIPPED
-    answered = error.status if isinstance(error, TargetUnavailable) else None
-    return Outcome(result, Verdict(status, reason, answered), expect, fault, code, answered)
+    answered = error.status if isinstance(error, TargetUnavailable | PageError) else None
+    return Outcome(result, Verdict(status, reason, answered), expect, fault, code, answered, tokens_tried=tokens)
 
 
 def _prefix_of(solution: Solution | None) -> str | None:

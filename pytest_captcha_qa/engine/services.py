@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_captcha_qa.engine import events
+from pytest_captcha_qa.engine.extending import Extensions, NoExtensions
 from pytest_captcha_qa.engine.obtaining import Obtainer
 from pytest_captcha_qa.engine.ports import (
     Clock,
@@ -26,11 +27,17 @@ from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.url import Url
 
 
+def no_values(form: FormSpec) -> Mapping[str, str]:
+    """Return nothing: all the fields of the form stand in the configuration."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Services:
     """Everything an attempt needs from the outside, joined by wiring.
 
-    `retry_interval`, `lease`: seconds until a crashed attempt is repeated, and until its key is free for that.
+    `field_values` reads the fields of a form whose value stands outside the configuration; `retry_interval`, `lease`:
+    seconds until a crashed attempt is repeated, and until its key is free for that.
     """
 
     about: About
@@ -45,8 +52,10 @@ class Services:
     clock: Clock
     emit: events.Emit
     identity: Callable[[], Identity]
+    field_values: Callable[[FormSpec], Mapping[str, str]] = no_values
     retry_interval: float = 30.0
     lease: float = 30.0
     timeouts: Timeouts = field(default_factory=Timeouts)
     evidence: EvidenceSink = field(default_factory=NoEvidence)
     effects: EffectCheck = field(default_factory=NoEffects)
+    extensions: Extensions = field(default_factory=NoExtensions)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from pytest_captcha_qa.engine import events
-from pytest_captcha_qa.engine.attempt import Attempt, SharedKey
+from pytest_captcha_qa.engine.attempt import Attempt
+from pytest_captcha_qa.engine.keys import SharedKey, key_of, times_of
 from pytest_captcha_qa.engine.obtaining import error_of
 from pytest_captcha_qa.engine.ports import Busy, Claim, Conflict, Done, Failed, Granted, Indeterminate, Resume
 from pytest_captcha_qa.engine.services import Services
@@ -29,7 +30,7 @@ from pytest_captcha_qa.errors import (
     TaskUnknown,
     UnknownName,
 )
-from pytest_captcha_qa.model.attempt import AttemptKey, AttemptRequest, Fault, Fingerprint, Outcome
+from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, Fingerprint, Outcome
 from pytest_captcha_qa.model.captcha import Binding, facts
 from pytest_captcha_qa.model.policy import KeyTimes, total_budget
 
@@ -78,8 +79,10 @@ class SharedLogin:
                 f"form {request.form!r} is verified via {self._form.verify.via!s}, which does not submit it, so it "
                 "opens no session; a login form needs verify via form or lookup"
             )
-        self._fingerprint = Fingerprint(self._key().digest)
-        self._shared = SharedKey(self._key(), self._fingerprint, None, session)
+        site = services.page_of(self._form).origin
+        key = key_of(services, self._form, site, subject=request.subject)
+        self._fingerprint = Fingerprint(key.digest)
+        self._shared = SharedKey(key, self._fingerprint, None, session)
         self._patience = _PATIENCE
 
     def session(self) -> str:
@@ -179,21 +182,8 @@ class SharedLogin:
     def _flag(self) -> str:
         return f"session:{self._shared.key.digest}"
 
-    def _key(self) -> AttemptKey:
-        about, origin = self._services.about, self._services.page_of(self._form).origin
-        return AttemptKey(
-            project=about.project, account=about.account_id, env=about.env, origin=str(origin), form=self._form.name,
-            boundary=about.boundary, subject=self._request.subject,
-        )  # fmt: skip
-
     def _times(self) -> KeyTimes:
-        services = self._services
-        return KeyTimes.of(
-            facts(self._form.type),
-            timeouts=services.timeouts,
-            retry_interval=services.retry_interval,
-            lease=services.lease,
-        )
+        return times_of(self._services, self._form)
 
 
 def _session_in(claim: Claim) -> str | None:

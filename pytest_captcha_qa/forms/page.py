@@ -89,7 +89,8 @@ class OpenedHtmlForm:
         if redirected and "password" in kinds and not set(self._form.fields) <= set(names):
             raise AccessNotConfigured(
                 f"the page of form {self._form.slug!r} leads to a login ({self.page.without_query}); "
-                f"configure the access to the environment, or log in first with forms.{self._form.slug}.prepare"
+                "configure the access to the environment under [env.NAME.http], "
+                f"or log in first with forms.{self._form.slug}.prepare"
             )
         self._check_names([*self._form.fields, *self._form.files])
         how = self._delivery()

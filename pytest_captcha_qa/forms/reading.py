@@ -154,7 +154,8 @@ def _missing(
         return AccessNotConfigured(
             f"the page of form {form.slug!r} {how} a login: "
             f"{_page(markup)} has a password field and no widget; "
-            f"configure the access to the environment, or log in first with forms.{form.slug}.prepare"
+            "configure the access to the environment under [env.NAME.http], "
+            f"or log in first with forms.{form.slug}.prepare"
         )
     led = f" (form {form.slug!r} was redirected there)" if redirected else ""
     steps = f"; steps that come before the form go into forms.{form.slug}.prepare" if redirected else ""

@@ -102,12 +102,12 @@ def _html(reply: Reply) -> Markup:
     if status in _LOGIN_WANTED:
         raise AccessNotConfigured(
             f"{where} answers {status}: it wants a login or refuses this client; "
-            f"configure the access to the environment"
+            "configure the access to the environment under [env.NAME.http], or log in first with the form's prepare"
         )
     if status in _NOT_THE_FORM:
         raise TargetUnavailable(f"{where} answers {status}: the site is not available now", status=status)
     if status != 200:
-        raise PageError(f"{where} answers {status} in place of the page with the form")
+        raise PageError(f"{where} answers {status} in place of the page with the form", status=status)
     if reply.content_type not in _HTML:
         raise PageError(f"{where} answers with {reply.content_type!a}, which is no HTML page")
     return parse(reply.text, reply.url)
@@ -115,7 +115,9 @@ def _html(reply: Reply) -> Markup:
 
 def _redirect_target(reply: Reply) -> Url:
     if reply.location is None:
-        raise PageError(f"{reply.url.without_query} answers {reply.status} without saying where to go")
+        raise PageError(
+            f"{reply.url.without_query} answers {reply.status} without saying where to go", status=reply.status
+        )
     return _target(reply.url, reply.url, reply.location)
 
 

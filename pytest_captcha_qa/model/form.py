@@ -73,8 +73,13 @@ class Answer:
     content_type: str = ""
     text: str = field(default="", repr=False)
 
-    def json_value(self, dotted: str) -> tuple[bool, object]:
-        """Return (found, value) at a dotted path of the JSON body; numbers index lists."""
+    def json_value(self, dotted: str, default: object = None) -> Any:
+        """Return the value at a dotted path of the JSON body, `default` if it is not there; numbers index lists."""
+        found, value = self.find_json(dotted)
+        return value if found else default
+
+    def find_json(self, dotted: str) -> tuple[bool, object]:
+        """Return (found, value) at a dotted path of the JSON body, for who must tell a null from nothing."""
         try:
             value: object = json.loads(self.text)
         except (ValueError, RecursionError):
@@ -121,7 +126,7 @@ class Rule:
         if self.absent is not None and self.absent in answer.text:
             lacking.append(f"absence of the text {self.absent!r}")
         for path, expected in self.json.items():
-            found, value = answer.json_value(path)
+            found, value = answer.find_json(path)
             if not found or value != expected or isinstance(value, bool) != isinstance(expected, bool):
                 lacking.append(f"JSON {path} = {json.dumps(expected)}")
         for rule in self.all:
@@ -232,10 +237,10 @@ class VariantSpec:
 class FormSpec:
     """One protected form as the configuration describes it.
 
-    `fields`: templates by field or, with `submit`, by dotted path; `files`: paths by field; `token_field`: the field
-    that takes the token, where it is not the type's own; `spacing`: least seconds between two submits of all workers;
-    `prepare`, `cleanup`: the team's functions, as `package.module:name`. `variant` and its `headers` are set in a form
-    that `variant_forms` made.
+    `fields`: templates by field or, with `submit`, by dotted path, empty where a variable holds the value; `files`:
+    paths by field; `token_field`: the field that takes the token, where it is not the type's own; `spacing`: least
+    seconds between two submits of all workers; `prepare`, `cleanup`: the team's functions, as `package.module:name`.
+    `variant` and its `headers` are set in a form that `variant_forms` made.
     """
 
     slug: str

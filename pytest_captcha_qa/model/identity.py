@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 # RFC 2606 reserves example.com: nothing sent there reaches anybody.
 RESERVED_DOMAIN = "example.com"
+# The same RFC, and RFC 6761.
+_RESERVED = re.compile(r"(?:.+\.)?(?:example\.(?:com|net|org)|test|example|invalid|localhost)\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
 
 
@@ -28,6 +30,12 @@ class Identity:
     def name(self) -> str:
         """First and last name."""
         return f"{self.first_name} {self.last_name}"
+
+    def belongs_to(self, sink: str | None) -> bool:
+        """Return whether its address is on a reserved domain or on the team's own sink domain (R0.9)."""
+        domain = self.email.rpartition("@")[2].lower()
+        own = sink is not None and (domain == sink.lower() or domain.endswith(f".{sink.lower()}"))
+        return own or bool(_RESERVED.match(domain))
 
     def numbered(self, number: int) -> Identity:
         """Return the same person for the test's `number`-th attempt: from the second on with an address of its own."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from pytest_captcha_qa.model.extra import Scalar
+
 SCHEMA_VERSION = 1
 
 
@@ -53,7 +55,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLine:
-    """What became of one attempt; `wait` and `seconds` are in seconds."""
+    """What became of one attempt; `wait` and `seconds` are in seconds, `extra` is what extensions added."""
 
     type: ClassVar[str] = "attempt"
     ts: str
@@ -88,6 +90,7 @@ class AttemptLine:
     worker_version: str
     nodeid: str | None
     synthetic: bool = True
+    extra: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

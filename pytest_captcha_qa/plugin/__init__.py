@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.plugin import options
+from pytest_captcha_qa.plugin import newhooks, options
 from pytest_captcha_qa.plugin.fixtures import (
     _captcha_case,
     captcha_attempt,
@@ -42,6 +42,11 @@ __all__ = [
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Mount the option table."""
     options.mount(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Make the hooks for extensions known, so that a conftest.py may always implement them."""
+    pluginmanager.add_hookspecs(newhooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from pytest_captcha_qa.config import ci, sources
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
-from pytest_captcha_qa.plugin import boundary, collection, junit, limits, rendezvous, reports, signals
-from pytest_captcha_qa.plugin.exits import Exits
+from pytest_captcha_qa.plugin import boundary, collection, junit, limits, options, rendezvous, reports, signals
+from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
 from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
-from pytest_captcha_qa.plugin.masking import MaskingHooks
+from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
+from pytest_captcha_qa.wiring.functions import let_pass
 
 
 class ActiveHooks:
@@ -31,7 +34,7 @@ class ActiveHooks:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remove the verdict of an earlier run, so that a crash leaves none."""
         if self._exits is not None and not session.config.option.collectonly:
-            self._exits.forget_earlier_verdict()
+            forget_earlier(self._exits.verdict_path)
 
     # Collection.
 
@@ -48,7 +51,7 @@ class ActiveHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Say in a worker that the demo's sandbox is wanted; xdist reports the collection after this."""
-        self._run.captcha_tests = sum(map(is_captcha_test, session.items))
+        self._run.note_selected(session.items)
         running = not session.config.option.collectonly and self._run.captcha_tests
         if running and not self._run.decides and self._run.demo is not None:
             self._run.demo.ask()
@@ -75,6 +78,8 @@ class ActiveHooks:
         option = session.config.option
         if self._run.captcha_tests and not (option.collectonly or option.setuponly):
             self._check(session.items)
+        if self._exits is not None:
+            self._exits.expect_tests(self._run.captcha_tests)
         with signals.sigterm_interrupts():
             return (yield)
 
@@ -136,10 +141,21 @@ class ActiveHooks:
             self._exits.see(report)
             junit.attach(self._run.config, report)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Close the records; then decide, after xdist has ended its workers."""
-        broken_off = self._interrupted or exitstatus == pytest.ExitCode.INTERNAL_ERROR
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Close the records and decide, after xdist has ended its workers, and also if another plugin fails here."""
+        whole = False
+        try:
+            result = yield
+            whole = True
+            return result
+        finally:
+            if not whole:
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            self._end(session)
+
+    def _end(self, session: pytest.Session) -> None:
+        broken_off = self._interrupted or session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         with suppress(RecordError):  # a file without its footer says itself that it is incomplete
             self._run.finish(complete=not broken_off)
         self._tell_records(session)
@@ -178,9 +194,24 @@ def activate(config: pytest.Config) -> None:
     try:
         run = CaptchaRun(config)
     except ConfigError as error:
+        _forget_verdict(config)
         raise pytest.UsageError(error.message) from None
+    let_pass(pytest.exit.Exception)  # it is an ordinary Exception, unlike pytest's other outcomes
     config.stash[RUN] = run
     config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")
-    config.pluginmanager.register(MaskingHooks(run.scrubber), "captcha-qa-masking")
+    masking = MaskingHooks(run.scrubber)
+    config.pluginmanager.register(masking, "captcha-qa-masking")
+    config.pluginmanager.register(InnermostMaskingHooks(masking), "captcha-qa-masking-innermost")
     if config.pluginmanager.hasplugin(PLUGIN):
         config.pluginmanager.register(RerunHooks(), "captcha-qa-reruns")
+
+
+def _forget_verdict(config: pytest.Config) -> None:
+    """Remove the verdict of an earlier run where this one would have put its own, as far as that can be known."""
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    with suppress(ConfigError):
+        folders = config.invocation_params.dir, config.rootpath
+        given, ini = options.given(config), options.ini(config)
+        records = sources.records_without_file(*folders, options=given, ini=ini, environ=os.environ)
+        forget_earlier(verdict_beside(records, ci.shard_of(os.environ)))

@@ -14,13 +14,13 @@ from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Verdict
-from pytest_captcha_qa.model.evidence import Exchange
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
-from pytest_captcha_qa.model.record import AttemptLine, Line
+from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.token import Solution, Token
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.plugin.boundary import call
+from pytest_captcha_qa.plugin.memory import Memory
 
 _T = TypeVar("_T")
 
@@ -78,34 +78,12 @@ class _OnePageAtATime:
             return self._driver.open(form, url, grants, deadline, identity)
 
 
-class _Memory:
-    """Passes lines and evidence on, and remembers them for the report of the test."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self.recorded: list[AttemptLine] = []
-        self.failed: list[tuple[AttemptLine, Outcome]] = []
-
-    def write(self, line: Line) -> None:
-        """Append one line."""
-        self._services.records.write(line)
-        if isinstance(line, AttemptLine):
-            self.recorded.append(line)
-
-    def keep(self, line: AttemptLine, outcome: Outcome, exchanges: Sequence[Exchange]) -> None:
-        """Keep what a failed attempt has sent and got."""
-        self._services.evidence.keep(line, outcome, exchanges)
-        self.failed.append((line, outcome))
-
-
 class Case:
     """What one test does with forms and tokens; thread-safe, so that async tests may use threads."""
 
     def __init__(self, services: Services, situation: Situation) -> None:
-        self._memory = _Memory(services)
-        self._services = replace(
-            services, driver=_OnePageAtATime(services.driver), records=self._memory, evidence=self._memory
-        )
+        self._memory = Memory()
+        self._services = self._memory.of(replace(services, driver=_OnePageAtATime(services.driver)))
         self._situation = situation
         self._attempts: list[Attempt] = []
         self._handed_out: set[str] = set()

@@ -57,7 +57,7 @@ class Solver:
 
     def _solve(self, form: str, subject: str, timeout: float | None) -> Token:
         request = AttemptRequest(form, subject, timeout=timeout)
-        attempt = Attempt(request, self._run.engine.services())
+        attempt = Attempt(request, self._run.shared.of(self._run.engine.services()))
         attempt.start()
         self._attempts.append(attempt)
         try:
@@ -98,6 +98,7 @@ def case(config: pytest.Config, item: pytest.Item, situation: Situation, session
 
     def build() -> Case:
         _check_overrides(situation, session)
+        _check_domain(situation, run.environment.identity_domain)
         return Case(run.engine.services(session=session.client), situation)
 
     item.stash[CASE] = made = call(build)
@@ -116,6 +117,14 @@ def _check_overrides(situation: Situation, session: object) -> None:
                 f"the fixture {name} of {situation.nodeid} returns {type(value).__name__}, not {wanted.__name__}; "
                 f"an override takes the built-in {name} as its argument and returns it, changed or not"
             )
+
+
+def _check_domain(situation: Situation, sink: str | None) -> None:
+    if not situation.identity.belongs_to(sink):
+        raise ConfigError(
+            f"the identity that captcha_identity gives {situation.nodeid} has an address on a domain where real people "
+            "may read it: use a reserved one, such as example.com, or your own sink, [env.NAME.identity] domain"
+        )
 
 
 def run_in(config: pytest.Config) -> CaptchaRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +16,20 @@ from pytest_captcha_qa.plugin import reports
 from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.records.jsonl import file_stem, safe_name
 from pytest_captcha_qa.records.reading import Run, read
-from pytest_captcha_qa.reporting.verdict import Cause, Session, Verdict, decide
+from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.verdict import Verdict, decide
 from pytest_captcha_qa.reporting.verdict_file import write_verdict
+
+
+def verdict_beside(records: Path, shard: str | None) -> Path:
+    """Return where the verdict of a run goes whose records go to this folder."""
+    return records.parent / f"{file_stem('verdict', shard)}.json"
+
+
+def forget_earlier(verdict: Path) -> None:
+    """Remove the verdict of an earlier run; where it cannot be removed, writing the new one will say why."""
+    with suppress(OSError):
+        verdict.unlink(missing_ok=True)
 
 
 class Exits:
@@ -30,10 +43,13 @@ class Exits:
         self._excused: set[str] = set()
         self._reran: set[str] = set()
         self._passed: set[str] = set()
+        self._failed_parts: set[str] = set()
         self._expected_files: set[str] = set()
         self._forms: dict[str, None] = {}
         self._budget: int | None = None
         self._uncollected = False
+        self._unwritten = False
+        self._selected = 0
         self.ended_by_user = False
         self._began = time.time()
         self.verdict: Verdict | None = None
@@ -53,14 +69,26 @@ class Exits:
             self._passed.add(report.nodeid)
         cause = reports.cause_of(report)
         if cause is not None:
-            self._causes.append(cause)
+            self._causes.append(self._not_told_twice(cause, report))
+
+    def _not_told_twice(self, cause: Cause, report: pytest.TestReport) -> Cause:
+        """Return the cause; a test that failed only because parts of it did has no reason besides theirs."""
+        if reports.is_part(report):
+            self._failed_parts.add(report.nodeid)
+            return cause
+        only_parts = report.nodeid in self._failed_parts and not reports.says_why(report)
+        return replace(cause, code=0) if only_parts else cause
 
     def see_collection(self, report: pytest.CollectReport) -> None:
         """Take one module or folder into account: it counts if it cannot be collected."""
         cause = reports.cause_of_collection(report)
         if cause is not None:
             self._causes.append(cause)
-            self._uncollected |= cause.code != 1
+            self._uncollected = True
+
+    def expect_tests(self, selected: int) -> None:
+        """Note how many captcha tests are about to run in this process: none of them need ever report anything."""
+        self._selected = selected
 
     def expect_records(self, name: str, *, budget: int) -> None:
         """Note a record file that must be there in the end, and how many submits its writer knew as the run's most."""
@@ -69,10 +97,14 @@ class Exits:
 
     @property
     def concerned(self) -> bool:
-        """Whether any captcha test was to run or anything was recorded; --setup-only and --setup-plan run no test."""
-        if self._run.config.option.setuponly:
+        """Whether any captcha test was to run, or may hide in what could not be collected, or anything was recorded.
+
+        --collect-only, --setup-only and --setup-plan run no test.
+        """
+        option = self._run.config.option
+        if option.setuponly or option.collectonly:
             return False
-        return bool(self._tests) or self._run.started or self._uncollected
+        return bool(self._tests or self._selected) or self._run.started or self._uncollected
 
     @property
     def skipped(self) -> int:
@@ -91,6 +123,7 @@ class Exits:
         try:
             write_verdict(self.verdict, self.verdict_path, self._run.config.rootpath)
         except RecordError as error:
+            self._unwritten = True
             self._causes.append(Cause(error.exit_code, error.message))
             self.verdict = self._decided(session, pytest_exit)
         return self.verdict.exit
@@ -102,7 +135,7 @@ class Exits:
                 pytest_exit=pytest_exit,
                 causes=[*self._causes, *self._vanished(records)],
                 selected_forms=list(self._forms),
-                captcha_tests=len(self._tests),
+                captcha_tests=max(len(self._tests), self._selected),
                 environment=self._run.environment.name,
                 mode=self._run.settings.run.exit_codes.value,
                 stopped_by_failures=bool(session.shouldfail) and not self.ended_by_user,
@@ -125,15 +158,14 @@ class Exits:
         return [Cause(12, f"the record file {name} has vanished during the run") for name in gone]
 
     @property
+    def written_verdict(self) -> Path | None:
+        """Where the verdict of this run stands, None if it could not be written."""
+        return None if self._unwritten else self.verdict_path
+
+    @property
     def verdict_path(self) -> Path:
         """Where the verdict goes: beside the folder of the records; that of a shard has its name in it."""
-        name = file_stem("verdict", self._run.identity.shard)
-        return self._run.settings.run.records.parent / f"{name}.json"
-
-    def forget_earlier_verdict(self) -> None:
-        """Remove the verdict of an earlier run; where it cannot be removed, writing the new one will say why."""
-        with suppress(OSError):
-            self.verdict_path.unlink(missing_ok=True)
+        return verdict_beside(self._run.settings.run.records, self._run.identity.shard)
 
     def _records(self) -> Run | None:
         """Return what this shard of this run has recorded, over all its workers.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -44,11 +45,17 @@ class Explainer:
         item.user_properties[:] = [*others, *self._properties(case.recorded).items()]
 
     def explain(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Add to the report of a failed test why each of its attempts failed; what was told is not told again."""
-        case = item.stash.get(CASE, None)
-        if case is None or not report.failed:
+        """Add to the report of a failed test why each of its attempts failed; what was told is not told again.
+
+        So it does of attempts that no single test has made, such as a login that tests share: the first one that fails
+        after them tells.
+        """
+        if not report.failed:
             return
-        new = [failed for failed in case.failed if failed[0].id not in self._told]
+        case = item.stash.get(CASE, None)
+        shared = [(replace(line, nodeid=item.nodeid), outcome) for line, outcome in self._run.shared.failed]
+        made = [*shared, *(case.failed if case is not None else ())]
+        new = [failed for failed in made if failed[0].id not in self._told]
         self._told.update(line.id for line, _ in new)
         if not new:
             return

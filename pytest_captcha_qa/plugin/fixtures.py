@@ -108,13 +108,13 @@ def _captcha_case(
 @pytest.fixture
 def captcha_token(_captcha_case: Case) -> Callable[[str], Token]:
     """`captcha_token("signup")` returns this test's single-use token of the form: the unspent one, or the next."""
-    return _Crossing("captcha_token", _captcha_case.token)
+    return Crossing("captcha_token", _captcha_case.token)
 
 
 @pytest.fixture
 def captcha_form(_captcha_case: Case) -> Callable[[str], FormPage]:
     """`captcha_form("signup")` returns the opened page, whose `submit()` returns what the site made of it."""
-    return _Crossing("captcha_form", _captcha_case.form)
+    return Crossing("captcha_form", _captcha_case.form)
 
 
 @pytest.fixture
@@ -123,16 +123,16 @@ def captcha_verify(_captcha_case: Case) -> Callable[..., Verdict]:
 
     `captcha_verify(token, expect="refuse")` asks once more about a used one.
     """
-    return _Crossing("captcha_verify", _captcha_case.verify)
+    return Crossing("captcha_verify", _captcha_case.verify)
 
 
 @pytest.fixture
 def captcha_attempt(_captcha_case: Case) -> Callable[[str], Outcome]:
     """`captcha_attempt("signup")` opens, solves, submits and verifies, and returns what came of it."""
-    return _Crossing("captcha_attempt", _captcha_case.attempt)
+    return Crossing("captcha_attempt", _captcha_case.attempt)
 
 
-class _Crossing:
+class Crossing:
     """Calls into the harness; what fails there shows no secret on its way out."""
 
     def __init__(self, fixture: str, function: Callable[..., Any]) -> None:
@@ -140,6 +140,7 @@ class _Crossing:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns."""
         __tracebackhide__ = True
         from pytest_captcha_qa.plugin.boundary import call
 

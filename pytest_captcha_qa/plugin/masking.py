@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from pytest_captcha_qa.model.redact import Scrubber
 
 _SHOWN = ("sections", "longrepr", "user_properties", "wasxfail", "context")
+_PLAIN = (str, list, tuple, dict)
 _LOG_HANDLERS = ("log_cli_handler", "log_file_handler")
 
 
@@ -37,19 +39,19 @@ class MaskingHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Clean why a module could not be collected."""
-        self._clean(report)
+        self.clean(report)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Clean a test's report before other plugins take it over."""
         report = yield
-        self._clean(report)
+        self.clean(report)
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Clean what was added to the report since it was made, and reports that were made in other ways."""
-        self._clean(report)
+        self.clean(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
@@ -69,11 +71,41 @@ class MaskingHooks:
         """Clean the traceback of Ctrl-C, which the terminal keeps to the end and shows with --full-trace."""
         _cleaned(getattr(self._terminal, "_keyboardinterrupt_memo", None), self._scrubber)
 
-    def _clean(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+    def clean(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        """Clean all that is shown of a report."""
         for name in _SHOWN:
             value = getattr(report, name, None)
             if value:
                 setattr(report, name, _cleaned(value, self._scrubber))
+
+    def clean_error(self, error: BaseException | None) -> None:
+        """Clean the texts that an exception was raised with, and those of what caused it; its class says the rest."""
+        for one in _chain(error):
+            one.args = tuple(self._said(part) for part in one.args)
+            if isinstance(said := getattr(one, "msg", None), str):  # pytest.fail, skip and xfail keep it there too
+                with suppress(AttributeError):
+                    one.msg = self._scrubber.clean(said)  # type: ignore[attr-defined]
+
+    def _said(self, part: Any) -> Any:
+        return _cleaned(part, self._scrubber) if type(part) in _PLAIN else part
+
+
+class InnermostMaskingHooks:
+    """Cleans a failure and its report as they are made, for plugins that read them before all others are through."""
+
+    def __init__(self, masking: MaskingHooks) -> None:
+        self._masking = masking
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Clean what an exception says, which some plugins show beside the report; then the new report."""
+        if call.excinfo is not None:
+            self._masking.clean_error(call.excinfo.value)
+        report = yield
+        self._masking.clean(report)
+        return report
 
 
 class _CleanFormatter(logging.Formatter):
@@ -87,6 +119,19 @@ class _CleanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a log record without secrets."""
         return self._scrubber.clean(self._inner.format(record))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception, those it groups, and what each came from, once each."""
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            grouped = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+            left += [one.__cause__, one.__context__, *grouped]
 
 
 def _cleaned(value: Any, scrubber: Scrubber) -> Any:

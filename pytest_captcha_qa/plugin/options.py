@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 import pytest
 
@@ -10,6 +11,7 @@ from pytest_captcha_qa.config.options import OPTIONS, Kind, choose, option
 from pytest_captcha_qa.errors import ConfigError
 
 _STORED = {Kind.FLAG: "store_true", Kind.APPEND: "append"}
+_INI_TYPES: dict[Kind, Literal["bool"]] = {Kind.FLAG: "bool"}  # `true` in [tool.pytest] is no text
 
 
 def mount(parser: pytest.Parser) -> None:
@@ -25,7 +27,7 @@ def mount(parser: pytest.Parser) -> None:
                 row.flag, dest=row.dest, action=action, metavar=_metavar(row.metavar, row.choices), help=told
             )
         if row.ini:
-            parser.addini(row.ini, told, default=None)
+            parser.addini(row.ini, told, type=_INI_TYPES.get(row.kind), default=None)
 
 
 def given(config: pytest.Config) -> dict[str, object]:
@@ -34,9 +36,20 @@ def given(config: pytest.Config) -> dict[str, object]:
 
 
 def ini(config: pytest.Config) -> dict[str, str]:
-    """Return what the ini file says, by ini name."""
-    values = {row.ini: config.getini(row.ini) for row in OPTIONS if row.ini}
+    """Return what the ini file says, by ini name.
+
+    Raises:
+        ConfigError: pytest cannot read one of them.
+    """
+    values = {row.ini: _ini_value(config, row.ini) for row in OPTIONS if row.ini}
     return {name: str(value) for name, value in values.items() if value not in (None, "")}
+
+
+def _ini_value(config: pytest.Config, name: str) -> object:
+    try:
+        return config.getini(name)
+    except (TypeError, ValueError, pytest.UsageError) as why:
+        raise ConfigError(f"ini {name}: {why}") from None
 
 
 def early(config: pytest.Config, dest: str) -> object:

@@ -12,12 +12,13 @@ from pytest_captcha_qa.errors import CaptchaQAError
 if TYPE_CHECKING:
     from pytest_captcha_qa.model.attempt import Outcome
     from pytest_captcha_qa.plugin.case import Case
-    from pytest_captcha_qa.reporting.verdict import Cause
+    from pytest_captcha_qa.reporting.causes import Cause
 
 CASE: pytest.StashKey[Case] = pytest.StashKey()
 FORMS: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
 ATTRIBUTE = "captcha_qa"
-_OUTAGE = 12
+_NO_VERDICT = 12
+_OUTAGES = ("provider", "infrastructure")
 _FINAL = ("passed", "failed", "skipped")
 
 
@@ -47,8 +48,7 @@ def is_hopeless(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, CaptchaQAError):
         return error.exit_code != 1
-    case = item.stash.get(CASE, None) if error is not None else None
-    faults = {outcome.fault for outcome in case.outcomes if outcome.fault is not None} if case is not None else set()
+    faults = {outcome.fault for outcome in _blamed(item)} if error is not None else set()
     return bool(faults) and faults <= HOPELESS
 
 
@@ -58,9 +58,9 @@ def is_a_try(report: pytest.TestReport) -> bool:
 
 
 def show_outage_as_skip(report: pytest.TestReport) -> None:
-    """Turn a failure that is an outage into a skip; its exit code stays."""
+    """Turn a failure that is an outage into a skip; its exit code stays. An answer nobody understands is none."""
     carried: Mapping[str, Any] = getattr(report, ATTRIBUTE, None) or {}
-    if report.failed and carried.get("code") == _OUTAGE:
+    if report.failed and carried.get("outage"):
         path, line, _ = report.location
         report.outcome = "skipped"
         report.longrepr = (path, line or 0, f"Skipped: {carried['what']}")
@@ -68,16 +68,27 @@ def show_outage_as_skip(report: pytest.TestReport) -> None:
 
 def cause_of(report: pytest.TestReport) -> Cause | None:
     """Return why this report counts against the run, None if it does not."""
-    from pytest_captcha_qa.reporting.verdict import Cause
+    from pytest_captcha_qa.reporting.causes import Cause
 
     carried: Mapping[str, Any] = getattr(report, ATTRIBUTE, None) or {}
     if is_a_try(report):
         return None
     if "code" in carried:
-        return Cause(carried["code"], carried["what"], report.nodeid, failed=report.failed)
+        waivable = carried["about_attempt"] and report.when != "teardown"
+        return Cause(carried["code"], carried["what"], report.nodeid, failed=report.failed, waivable=waivable)
     if report.failed:
-        return Cause(1, f"{report.nodeid} failed", report.nodeid)
+        return Cause(1, f"{report.nodeid} failed", report.nodeid, waivable=False)
     return None
+
+
+def is_part(report: pytest.TestReport) -> bool:
+    """Return whether the report is of a part of a test, as subtests have them; the test has one of its own beside."""
+    return hasattr(report, "context")
+
+
+def says_why(report: pytest.TestReport) -> bool:
+    """Return whether the report says why it failed: one that another plugin turned into a failure does not."""
+    return "code" in (getattr(report, ATTRIBUTE, None) or {})
 
 
 def annotate_collection(call: pytest.CallInfo[Any], report: pytest.CollectReport) -> None:
@@ -89,7 +100,7 @@ def annotate_collection(call: pytest.CallInfo[Any], report: pytest.CollectReport
 
 def cause_of_collection(report: pytest.CollectReport) -> Cause | None:
     """Return why a collection that failed counts against the run."""
-    from pytest_captcha_qa.reporting.verdict import Cause
+    from pytest_captcha_qa.reporting.causes import Cause
 
     if not report.failed:
         return None
@@ -110,15 +121,30 @@ def is_captcha_report(report: pytest.TestReport) -> bool:
 
 
 def _failure(item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any]:
+    from pytest_captcha_qa.plugin.attributing import About, about
+
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, CaptchaQAError):
-        return {"code": error.exit_code, "what": error.message}
-    case = item.stash.get(CASE, None)
-    blamed = [outcome for outcome in case.outcomes if outcome.fault is not None] if case is not None else []
+        outage = error.exit_code == _NO_VERDICT and error.fault in _OUTAGES
+        return {"code": error.exit_code, "what": error.message, "outage": outage, "about_attempt": True}
+    blamed = _blamed(item)
     if not blamed:
-        return {"code": 1, "what": f"{item.nodeid} failed"}
-    worst = min(blamed, key=_weight)
-    return {"code": _code(worst), "what": worst.verdict.reason}
+        return {"code": 1, "what": f"{item.nodeid} failed", "about_attempt": False}
+    worst, told = min(blamed, key=_weight), about(error, blamed, item.path)
+    # What fails after an attempt has failed is taken for its consequence, but no waiver excuses it.
+    beside = f"{item.nodeid} failed of something else, after an attempt: " if told is About.ITSELF else ""
+    return {
+        "code": _code(worst),
+        "what": beside + worst.verdict.reason,
+        "outage": not beside and all(outcome.fault in _OUTAGES for outcome in blamed),
+        "about_attempt": told is About.AN_ATTEMPT,
+    }
+
+
+def _blamed(item: pytest.Item) -> list[Outcome]:
+    """Return the outcomes of the test so far that somebody is at fault for."""
+    case = item.stash.get(CASE, None)
+    return [outcome for outcome in case.outcomes if outcome.fault is not None] if case is not None else []
 
 
 def _weight(outcome: Outcome) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -12,14 +13,31 @@ from pytest_captcha_qa.plugin import reports
 PLUGIN = "rerunfailures"
 
 
-def most_tries(config: pytest.Config) -> int:
-    """Return how often the options of pytest-rerunfailures let a test run at most, 1 without it."""
+def most_tries(item: pytest.Item) -> int:
+    """Return how often pytest-rerunfailures lets a test run at most, 1 without it: its marker goes before options."""
+    config = item.config
     if not config.pluginmanager.hasplugin(PLUGIN):
         return 1
-    for given in (config.getoption("force_reruns", None), config.getoption("reruns", None), config.getini("reruns")):
+    given = [config.getoption("reruns", None), config.getini("reruns")]
+    forced, marked = config.getoption("force_reruns", None), _marked(item)
+    if forced is None and marked is not None and config.getoption("reruns_mode", None) == "append":
+        return 1 + marked + _first_count(given)
+    return 1 + _first_count([forced, marked, *given])
+
+
+def _marked(item: pytest.Item) -> int | None:
+    marker = item.get_closest_marker("flaky")
+    if marker is None:
+        return None
+    return _first_count([marker.kwargs.get("reruns"), *marker.args[:1], 1])
+
+
+def _first_count(given: Sequence[Any]) -> int:
+    """Return the first of the values that is a number, 0 if none is."""
+    for value in given:
         with suppress(TypeError, ValueError):
-            return 1 + max(int(given), 0)
-    return 1
+            return max(0, int(value))
+    return 0
 
 
 class RerunHooks:

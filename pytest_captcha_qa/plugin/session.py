@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,8 +21,12 @@ from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.model.redact import Scrubber
 from pytest_captcha_qa.ownership import KEY_VARIABLE
 from pytest_captcha_qa.plugin import options, rendezvous, reruns
+from pytest_captcha_qa.plugin.forwarding import hook_extensions
+from pytest_captcha_qa.plugin.markers import is_captcha_test
+from pytest_captcha_qa.plugin.memory import Memory
 from pytest_captcha_qa.state.sqlite import default_path
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
+from pytest_captcha_qa.wiring.extensions import unusable_extensions
 from pytest_captcha_qa.wiring.functions import unusable_functions
 
 RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()
@@ -32,7 +36,8 @@ DEMO_TIME_SCALE = 0.02
 class CaptchaRun:
     """What the plugin knows of a run once an environment is chosen.
 
-    Nothing is opened or asked before `engine` is used, which the first captcha test does.
+    Nothing is opened or asked before `engine` is used, which the first captcha test does. `shared` remembers the
+    attempts that no single test has made.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -49,7 +54,8 @@ class CaptchaRun:
         self.identity = ci.identify(os.environ, root=config.rootpath, env=self.environment.name, given=given)
         self.session = self.worker.get("session") or secrets.token_hex(8)
         self.captcha_tests = 0
-        self._times = reruns.most_tries(config) * int(self.worker.get("copies", 1))
+        self.most_executions = 0
+        self.shared = Memory()
         self.scrubber = Scrubber()
         with suppress(ConfigError):  # what is missing is told when it is needed
             self.scrubber.learn(_known_secrets(self.settings, self.environment))
@@ -87,6 +93,12 @@ class CaptchaRun:
         names = {"run_id": self.identity.run_id, "session": self.session, "folder": str(self.shared_folder)}
         return names | {"copies": str(copies)}
 
+    def note_selected(self, items: Sequence[pytest.Item]) -> None:
+        """Take into account which tests will run: how many need a captcha, and how often they may at most."""
+        selected = [item for item in items if is_captcha_test(item)]
+        self.captcha_tests = len(selected)
+        self.most_executions = sum(map(reruns.most_tries, selected)) * int(self.worker.get("copies", 1))
+
     # The engine.
 
     @property
@@ -95,7 +107,7 @@ class CaptchaRun:
 
         A test that may run again, or on each worker, is given as many submits each time.
         """
-        return self.settings.run.budget or 2 * max(self.captcha_tests, 1) * self._times
+        return self.settings.run.budget or 2 * max(self.most_executions, 1)
 
     def check(self, forms: Iterable[str]) -> None:
         """Look for everything that would keep these forms from being tested; nothing is sent.
@@ -105,6 +117,7 @@ class CaptchaRun:
         """
         problems = [*self.environment.missing(forms), *unusable_places(self._setup(self.environment), self.environment)]
         problems += unusable_functions(self.environment, forms)
+        problems += unusable_extensions(self.environment, hook_extensions(self.config))
         if problems:
             error = ConfigError("\n".join(problems))
             self._broken = None if self.decides else error
@@ -155,7 +168,8 @@ class CaptchaRun:
             environment = environment.served_at(site=at.site, provider=at.provider, time_scale=at.time_scale)
         self.environment = environment
         known = self.scrubber
-        return Engine(environment, self._setup(environment), learn=known.learn, clean=known.clean)
+        hooks = hook_extensions(self.config)
+        return Engine(environment, self._setup(environment), learn=known.learn, clean=known.clean, extensions=hooks)
 
     def _setup(self, environment: EnvironmentConfig) -> RunSetup:
         run = self.settings.run

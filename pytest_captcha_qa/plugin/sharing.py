@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,25 +18,6 @@ from pytest_captcha_qa.wiring.sharing import shared_cookies
 
 # What kept one caller from the session and need not keep the next one.
 _PASSING = (DeadlineExceeded, Stopped, StoreError)
-
-
-class MaskedCookies(Mapping[str, str]):
-    """Cookies by name, whose values do not show in a repr."""
-
-    def __init__(self, cookies: Mapping[str, str]) -> None:
-        self._cookies = dict(cookies)
-
-    def __getitem__(self, name: str) -> str:
-        return self._cookies[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cookies)
-
-    def __len__(self) -> int:
-        return len(self._cookies)
-
-    def __repr__(self) -> str:
-        return f"<cookies {', '.join(sorted(self._cookies)) or 'none'}; values masked>"
 
 
 class LoginSession:
@@ -58,7 +39,7 @@ class LoginSession:
     @property
     def cookies(self) -> Mapping[str, str]:
         """The cookies of the environment's own origin by name; a repr masks them."""
-        return MaskedCookies(self.http.client.cookies(self._engine.environment.base_url.origin))
+        return self.http.cookies
 
     def storage_state(self) -> dict[str, Any]:
         """Return what Playwright's `browser.new_context(storage_state=...)` takes; it is secret."""
@@ -98,7 +79,7 @@ class Sessions:
     def _asked(self, form: str, fields: Mapping[str, str]) -> LoginSession | CaptchaQAError:
         engine = self._run.engine
         try:
-            return LoginSession(engine, form, shared_cookies(engine, form, fields))
+            return LoginSession(engine, form, shared_cookies(engine, form, fields, self._run.shared.of))
         except _PASSING:
             raise
         except CaptchaQAError as error:

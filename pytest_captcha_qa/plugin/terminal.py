@@ -16,5 +16,7 @@ def print_summary(reporter: pytest.TerminalReporter, exits: Exits) -> None:
     reporter.section("captcha")
     root = reporter.config.rootpath
     width = reporter._tw.fullwidth
-    for line in summary(exits.verdict, root=root, verdict_path=exits.verdict_path, skipped=exits.skipped, width=width):
+    for line in summary(
+        exits.verdict, root=root, verdict_path=exits.written_verdict, skipped=exits.skipped, width=width
+    ):
         reporter.write_line(line.text, **line.markup)

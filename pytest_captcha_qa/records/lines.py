@@ -9,12 +9,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.model.attempt import Expect, Fault, KeyMode, Purpose, Result, VerifyStatus
+from pytest_captcha_qa.model.extra import MOST_FIELDS, NotRecordable, Scalar, field_name, field_value
 from pytest_captcha_qa.model.record import AttemptLine, EventLine, Footer, Header, Line, Started
 from pytest_captcha_qa.model.token import Source
 
@@ -118,6 +121,15 @@ def data(value: object) -> dict[str, Any]:
     return {text()(k): _scalar(v) for k, v in list(scalars.items())[:DATA_LIMIT]}
 
 
+def extra(value: object) -> dict[str, Scalar]:
+    """Return what may stand in a record of the fields that extensions added."""
+    kept: dict[str, Scalar] = {}
+    for name, one in _mapping(value).items():
+        with suppress(NotRecordable):
+            kept[field_name(name)] = field_value(one)
+    return dict(islice(kept.items(), MOST_FIELDS))
+
+
 TEXT = text()
 MAYBE_TEXT = optional(TEXT)
 MAYBE_WHOLE = optional(whole)
@@ -182,6 +194,7 @@ FIELDS: Mapping[type[Line], Mapping[str, Kind]] = {
         "worker_version": TEXT,
         "nodeid": MAYBE_NODEID,
         "synthetic": flag,
+        "extra": extra,
     },
     EventLine: {"ts": TEXT, "name": TEXT, "run_id": TEXT, "data": data},
     Footer: {"ts": TEXT, "run_id": TEXT, "complete": flag, "attempts": whole},
@@ -193,6 +206,9 @@ _DEFAULTED: Mapping[type[Line], frozenset[str]] = {
     cls: frozenset(f.name for f in fields(cls) if f.default is not MISSING or f.default_factory is not MISSING)
     for cls in FIELDS
 }
+
+# What is not written while it is empty: a run without extensions says nothing of them.
+_UNWRITTEN_IF_EMPTY = frozenset({"extra"})
 
 # `type` is taken by the kind of line in the classes.
 _ATTRIBUTES = {"type": "captcha"}
@@ -213,7 +229,7 @@ def to_json(line: Line) -> dict[str, Any]:
             raise RecordError(
                 f"a record was not written: {key!r} of its {line.type} line must be {wrong}, not {type(value).__name__}"
             ) from None
-    return shown
+    return {key: value for key, value in shown.items() if value or key not in _UNWRITTEN_IF_EMPTY}
 
 
 def encode(line: Line) -> bytes:

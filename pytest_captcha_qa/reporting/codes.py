@@ -69,6 +69,11 @@ def was_left_open(attempt: AttemptLine) -> bool:
     return nothing_said and attempt.fault is None and attempt.error is None
 
 
+def is_bypass(attempt: AttemptLine) -> bool:
+    """Return whether what had to be refused was accepted."""
+    return attempt.expect == Expect.REFUSE and attempt.outcome == Result.FAILED
+
+
 def fault_of(attempt: AttemptLine) -> Fault | None:
     """Return whose fault an attempt is, None when it met its expectation or was not submitted.
 
@@ -78,8 +83,7 @@ def fault_of(attempt: AttemptLine) -> Fault | None:
         return None
     if attempt.fault is not None:
         return Fault(attempt.fault)
-    accepted = attempt.outcome == Result.FAILED and attempt.expect == Expect.REFUSE
-    return Fault.PRODUCT if accepted else Fault.UNDETERMINED
+    return Fault.PRODUCT if is_bypass(attempt) else Fault.UNDETERMINED
 
 
 def exit_code_of(attempt: AttemptLine) -> int:

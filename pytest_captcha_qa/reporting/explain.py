@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote as _quoted
 
 from pytest_captcha_qa.model.attempt import Expect, Result, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.records.failures import read_kept
 from pytest_captcha_qa.records.runs import Run
+from pytest_captcha_qa.reporting.advice import advice
 from pytest_captcha_qa.reporting.blaming import settled
 from pytest_captcha_qa.reporting.codes import fault_of
 from pytest_captcha_qa.reporting.evidence import evidence_by_attempt
@@ -23,6 +25,7 @@ MOST_RUNS = 10
 # Longer sentences quote pages; the record has them whole.
 _LONGEST_LINE = 400
 _NOT_KNOWN = "–"
+_OF_THE_SUITE = re.compile(r"(?:.*/)?pytest_captcha_qa/suites/(\w+)\.py(::.*)", re.DOTALL)
 
 # Steps of a record in the order in which an attempt goes through them, each with its phase in words.
 _PHASES: Mapping[str, str] = {
@@ -128,6 +131,7 @@ def as_json(failure: Failure, root: Path) -> dict[str, object]:
         "last_pass": _pass_json(failure.last_pass),
         "control": failure.control,
         "evidence": relative(failure.evidence, root) if failure.evidence else None,
+        "next": advice(attempt),
         "rerun": rerun_command(attempt),
     }
 
@@ -142,7 +146,15 @@ def rerun_command(attempt: AttemptLine) -> str | None:
     """Return the command that runs the attempt's test again, None if no test made it."""
     if attempt.nodeid is None:
         return None
-    return f"pytest --captcha-env={shlex.quote(attempt.env)} {shlex.quote(attempt.nodeid)}"
+    return f"pytest --captcha-env={_quoted(attempt.env)} {_arguments(attempt.nodeid)}"
+
+
+def _arguments(nodeid: str) -> str:
+    """Return what names a test to pytest; the built-in suite lies where packages do, on no path of a team's."""
+    if nodeid.startswith("::"):  # of --pyargs, pytest itself forgets the module
+        return f"--captcha-suite -k {_quoted(nodeid.removeprefix('::'))}"
+    suite = _OF_THE_SUITE.fullmatch(nodeid)
+    return f"--pyargs {_quoted(f'pytest_captcha_qa.suites.{suite[1]}{suite[2]}')}" if suite else _quoted(nodeid)
 
 
 def is_pass(attempt: AttemptLine) -> bool:
@@ -191,6 +203,7 @@ def _rows(failure: Failure, root: Path) -> Iterator[tuple[str, str]]:
     attempt = failure.attempt
     name = f"{attempt.slug}:{attempt.variant}" if attempt.variant else attempt.slug
     yield "form", f"{name} ({attempt.captcha}), environment {attempt.env}"
+    yield "when", _when(attempt)
     yield "owner", failure.owner or "not configured"
     yield "phase", phase_of(attempt)
     yield "fault", f"{fault_of(attempt) or attempt.outcome}: {sentence_of(attempt)}"
@@ -199,6 +212,7 @@ def _rows(failure: Failure, root: Path) -> Iterator[tuple[str, str]]:
     yield "last pass", _pass(failure.last_pass)
     yield "control", failure.control or _NOT_KNOWN
     yield "evidence", f"{relative(failure.evidence, root)}/" if failure.evidence else "none was kept"
+    yield "next", advice(attempt)
     yield "run again", rerun_command(attempt) or "no test made this attempt"
 
 
@@ -211,6 +225,10 @@ def _tokens(failure: Failure) -> str:
 def _pass(attempt: AttemptLine | None) -> str:
     if attempt is None:
         return "none in the earlier records"
+    return _when(attempt)
+
+
+def _when(attempt: AttemptLine) -> str:
     return f"release {attempt.release or 'unknown'}, {attempt.ts} (run {attempt.run_id})"
 
 

@@ -12,7 +12,7 @@ from pytest_captcha_qa.model.attempt import Expect, Fault, Purpose, Result, Veri
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.token import Source
 from pytest_captcha_qa.model.waiver import Waiver
-from pytest_captcha_qa.reporting.codes import FAULT_CODES, exit_code_of, fault_of, rank, was_left_open
+from pytest_captcha_qa.reporting.codes import FAULT_CODES, exit_code_of, fault_of, is_bypass, rank, was_left_open
 from pytest_captcha_qa.reporting.wording import counted, one_line
 
 _MEASURED = (VerifyStatus.PASS, VerifyStatus.FAIL)
@@ -80,15 +80,16 @@ class Pool:
 class FormVerdict:
     """What the run says about one form, why, and from how many attempts.
 
-    `hidden_code`: the exit code of what its tests did not report, 0 if there is nothing. `flaky` counts its tests that
-    failed and passed when they were run again. `waiver`, expired or not, is the team's; while it is in force the form
-    is `waived`.
+    `hidden_code`: the exit code of what its tests did not report, 0 if there is nothing; `hidden_bypass`: among it is
+    something that had to be refused. `flaky` counts its tests that failed and passed when they were run again.
+    `waiver`, expired or not, is the team's; while it is in force the form is `waived`.
     """
 
     slug: str
     state: FormState
     fault: Fault | None
     hidden_code: int
+    hidden_bypass: bool
     reason: str
     measured: bool
     positive: int
@@ -133,7 +134,8 @@ def judge_form(
     """
     submitted = [attempt for attempt in attempts if not was_left_open(attempt)]
     silent = _unreported(submitted, excused)
-    hidden = _worst([a for a in silent if a.nodeid not in failed_tests])
+    untold = [a for a in silent if a.nodeid not in failed_tests]
+    hidden = _worst(untold)
     against = [a for a in submitted if a.outcome != Result.OK and (_counts(a, failed_tests) or a in silent)]
     worst = _worst(against)
     not_submitted = len(attempts) - len(submitted)
@@ -147,6 +149,7 @@ def judge_form(
         state=state,
         fault=fault_of(worst) if worst else None,
         hidden_code=exit_code_of(hidden) if hidden else 0,
+        hidden_bypass=any(map(is_bypass, untold)),
         reason=reason,
         measured=any(is_measured(attempt) for attempt in attempts),
         positive=len(attempts) - expected[Expect.REFUSE],
@@ -195,15 +198,10 @@ def _unreported(submitted: Sequence[AttemptLine], excused: Collection[str]) -> l
     """Return the attempts that no passed test may hide; of a test that was rerun its last execution counts."""
     last: dict[str | None, int] = {}
     for attempt in submitted:
-        last[attempt.nodeid] = max(attempt.attempt, last.get(attempt.nodeid, 0))
+        last[attempt.nodeid] = max(attempt.attempt, last.get(attempt.nodeid, attempt.attempt))
     final = [a for a in submitted if a.attempt == last[a.nodeid] and a.nodeid not in excused and a.outcome != Result.OK]
     never_accepted = not any(a.expect == Expect.ACCEPT and a.outcome == Result.OK for a in submitted)
-    return [
-        attempt
-        for attempt in final
-        if (attempt.expect == Expect.ACCEPT and never_accepted)
-        or (attempt.expect == Expect.REFUSE and attempt.outcome == Result.FAILED)
-    ]
+    return [attempt for attempt in final if (attempt.expect == Expect.ACCEPT and never_accepted) or is_bypass(attempt)]
 
 
 def _counts(attempt: AttemptLine, failed_tests: Collection[str]) -> bool:

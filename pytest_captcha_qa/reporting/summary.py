@@ -35,6 +35,7 @@ TOLD_EVENTS: Mapping[str, str] = {
     "submit_maybe_posted": "a worker ended while it posted a form; the form was not posted again",
     "token_refused_once": "a fresh token was refused and a second one accepted: the provider's fault",
     "release_changed": "the release under test changed during the run",
+    "extension_refused": "fields of an extension are masked or left out; the events extension_refused say which",
 }
 
 _GOOD = {"green": True}
@@ -206,7 +207,8 @@ def _coverage(verdict: Verdict) -> str:
         for slug in verdict.not_measured_forms
     ]
     without = f" (not measured: {some_of(missing)})" if missing else ""
-    return f"measured {verdict.measured}/{verdict.selected}{without}"
+    unselected = f" · no test selected for {some_of([*verdict.unselected_forms])}" if verdict.unselected_forms else ""
+    return f"measured {verdict.measured}/{verdict.selected}{without}{unselected}"
 
 
 def _cost(verdict: Verdict) -> Iterator[str]:
@@ -233,6 +235,9 @@ def _reserved(verdict: Verdict, skipped: int) -> Iterator[str]:
     for name, meaning in TOLD_EVENTS.items():
         if times := verdict.events.get(name):
             yield f"{meaning} ({how_often(times)})"
+    if verdict.extension_faults:
+        faults = [f"{what} ({how_often(times)})" for what, times in verdict.extension_faults.items()]
+        yield f"extensions failed, records and verdicts stand without them: {some_of(faults)}"
     if verdict.lost:
         were = "was" if verdict.lost == 1 else "were"
         yield f"lost attempts: {verdict.lost} {were} started and never recorded; each may have cost a submit"

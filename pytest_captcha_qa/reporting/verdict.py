@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pytest_captcha_qa.model.record import AttemptLine
-from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.records.runs import Run
 from pytest_captcha_qa.reporting.blaming import settled
+from pytest_captcha_qa.reporting.causes import Cause, Mode, Session, found, hides_what_is_waived, settled_causes
 from pytest_captcha_qa.reporting.codes import (
     MEANINGS,
-    exit_code_of,
     meaning,
     plain,
     rank,
@@ -25,61 +23,13 @@ from pytest_captcha_qa.reporting.evidence import evidence_by_form
 from pytest_captcha_qa.reporting.forms import (
     FormState,
     FormVerdict,
-    always_counts,
     judge_form,
-    sentence_of,
 )
-from pytest_captcha_qa.reporting.waiving import WAIVABLE, Waiving
+from pytest_captcha_qa.reporting.waiving import Waiving
 from pytest_captcha_qa.reporting.wording import counted, one_line, plural
 
-Mode = Literal["extended", "pytest"]
-
-_NO_VERDICT = 12
-WEAK_EVIDENCE = "weak_evidence"  # the event's name, as engine.events has it
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason for an exit code: a test report (with its node id), a breached gate, a probe.
-
-    `failed` is False for a test that is shown as skipped, as an outage may be.
-    """
-
-    code: int
-    what: str
-    nodeid: str | None = None
-    failed: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """What pytest, or a command, knows at the end of a run.
-
-    `causes` has one entry per failed test report; `captcha_tests` counts the selected ones.
-    `stopped_by_failures` says that pytest's 2 came from -x or --maxfail, not from a user or from collection.
-    `tests_failed` is pytest's own count: if it is higher than the failed reports among the causes, another
-    plugin failed the run. `excused` tests were expected to fail; `flaky` ones failed and passed when they were run
-    again. `prices` are per 1000 submits by account. `waivers` are those of the environment's forms, `day` is today in
-    UTC. `budget` is the most submits the run was allowed, `budget_given` says that a person set it. `owners` are the
-    teams that answer for the forms.
-    """
-
-    pytest_exit: int
-    causes: Sequence[Cause] = ()
-    selected_forms: Sequence[str] = ()
-    captcha_tests: int = 0
-    environment: str | None = None
-    mode: Mode = "extended"
-    stopped_by_failures: bool = False
-    tests_failed: int | None = None
-    excused: Collection[str] = ()
-    flaky: Collection[str] = ()
-    prices: Mapping[str, float] = field(default_factory=dict)
-    waivers: Collection[Waiver] = ()
-    day: date = field(default_factory=lambda: datetime.now(UTC).date())
-    budget: int | None = None
-    budget_given: bool = False
-    owners: Mapping[str, str | None] = field(default_factory=dict)
+WEAK_EVIDENCE = "weak_evidence"  # the events' names, as engine.events has them
+EXTENSION_FAILED = "extension_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +51,11 @@ class CodeReasons:
 class Verdict:
     """The end of a run. `exit` is for the process, `codes` are all that apply, the strongest first.
 
-    `measured_forms` and `not_measured_forms` are the selected ones; `waived_failures` counts the causes that waivers
+    `measured_forms` and `not_measured_forms` are the selected ones, `unselected_forms` those of the environment that no
+    selected test is about; `waived_failures` counts the causes that waivers
     took out of the codes; `budget` is the most submits the run was allowed. `weak_evidence` maps each origin whose
-    proof is weak to the solves a day a real account gets there, None if unknown.
+    proof is weak to the solves a day a real account gets there, None if unknown; `extension_faults` counts what code of
+    the team has raised while it listened, by module, function and kind.
     """
 
     exit: int
@@ -116,6 +68,7 @@ class Verdict:
     not_measured_forms: tuple[str, ...]
     submits: int
     price: float | None
+    unselected_forms: tuple[str, ...] = ()
     waived_failures: int = 0
     budget: int | None = None
     budget_given: bool = False
@@ -129,6 +82,7 @@ class Verdict:
     damaged: int = 0
     events: Mapping[str, int] = field(default_factory=dict)
     weak_evidence: Mapping[str, int | None] = field(default_factory=dict)
+    extension_faults: Mapping[str, int] = field(default_factory=dict)
     records: tuple[Path, ...] = ()
     owners: Mapping[str, str | None] = field(default_factory=dict)
     evidence: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
@@ -178,13 +132,15 @@ def decide(session: Session, run: Run | None) -> Verdict:
     """
     recorded = run.attempts if run else ()
     attempts = settled(recorded)
-    session = replace(session, causes=_settled_causes(session.causes, recorded, attempts))
+    session = replace(session, causes=settled_causes(session.causes, recorded, attempts))
     waiving = Waiving(session.waivers, session.day, attempts)
     forms = _judge_forms(session, attempts, waiving)
-    counting = [cause for cause in session.causes if not waiving.covers_test(cause.nodeid, cause.code)]
-    codes = _by_code(_found(session, run, forms, counting))
+    counting = [
+        cause for cause in session.causes if not (cause.waivable and waiving.covers_test(cause.nodeid, cause.code))
+    ]
+    codes = _by_code(found(session, run, forms, counting))
     decided = strongest(reasons.code for reasons in codes)
-    selected = set(session.selected_forms)
+    selected = {*session.selected_forms, *(attempt.slug for attempt in attempts if attempt.nodeid is None)}
     return Verdict(
         exit=plain(decided) if session.mode == "pytest" else decided,
         codes=codes,
@@ -194,7 +150,8 @@ def decide(session: Session, run: Run | None) -> Verdict:
         forms=forms,
         measured_forms=tuple(form.slug for form in forms if form.measured and form.slug in selected),
         not_measured_forms=tuple(form.slug for form in forms if not form.measured and form.slug in selected),
-        waived_failures=len(session.causes) - len(counting) + sum(map(_hides_what_is_waived, forms)),
+        unselected_forms=tuple(sorted({*session.owners} - selected - {form.slug for form in forms})),
+        waived_failures=len(session.causes) - len(counting) + sum(map(hides_what_is_waived, forms)),
         budget=session.budget,
         budget_given=session.budget_given,
         flaky=len(session.flaky),
@@ -206,69 +163,8 @@ def decide(session: Session, run: Run | None) -> Verdict:
     )
 
 
-def _settled_causes(
-    causes: Sequence[Cause], recorded: Sequence[AttemptLine], known: Sequence[AttemptLine]
-) -> tuple[Cause, ...]:
-    """Return the causes; a test that could not tell whose fault it was says now what the whole run shows."""
-    turned = {after.nodeid: after for before, after in zip(recorded, known, strict=True) if after is not before}
-    return tuple(
-        replace(cause, code=exit_code_of(turned[cause.nodeid]), what=sentence_of(turned[cause.nodeid]))
-        if cause.code == _NO_VERDICT and cause.nodeid in turned
-        else cause
-        for cause in causes
-    )
-
-
 def _more_reasons(count: int) -> str:
     return f" and {count} more {plural(count, 'reason')}" if count else ""
-
-
-def _found(
-    session: Session, run: Run | None, forms: Sequence[FormVerdict], counting: Sequence[Cause]
-) -> Iterator[Cause]:
-    """Yield every reason against the run; `counting` are the session's causes that no waiver covers."""
-    yield from (cause for cause in counting if cause.code != 0)
-    yield from _of_pytest(session)
-    if session.stopped_by_failures and session.causes and not counting:
-        yield Cause(11, "a waived failure has stopped the run before its end (-x or --maxfail)")
-    if run is not None:
-        yield from _of_records(counting, run)
-    yield from _unreported(counting, forms)
-    unmeasured = not any(form.measured or form.state is FormState.FAILED for form in forms)
-    if session.environment is not None and session.captcha_tests > 0 and unmeasured:
-        yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}")
-
-
-def _unreported(causes: Sequence[Cause], forms: Sequence[FormVerdict]) -> Iterator[Cause]:
-    """Yield what a form has against it that no failed test has told, unless it is waived."""
-    told = {cause.code for cause in causes}
-    for form in forms:
-        if form.hidden_code and form.hidden_code not in told and not _hides_what_is_waived(form):
-            yield Cause(form.hidden_code, f"form {form.slug!r}: {form.reason}, and no test has failed of it")
-
-
-def _hides_what_is_waived(form: FormVerdict) -> bool:
-    return form.waived and form.hidden_code in WAIVABLE
-
-
-def _of_pytest(session: Session) -> Iterator[Cause]:
-    reported = sum(cause.failed and cause.nodeid is not None for cause in session.causes)
-    replaced = session.pytest_exit in (0, 1) or (session.pytest_exit == 2 and session.stopped_by_failures)
-    if not replaced:
-        yield Cause(session.pytest_exit, f"pytest ended with {session.pytest_exit}")
-    elif session.pytest_exit != 0 and reported == 0:
-        yield Cause(1, f"pytest ended with {session.pytest_exit} and no captcha fault explains it")
-    elif session.tests_failed is not None and session.tests_failed > reported:
-        yield Cause(1, "a failure that no test report explains, perhaps of another plugin")
-
-
-def _of_records(causes: Sequence[Cause], run: Run) -> Iterator[Cause]:
-    told = {(cause.nodeid, cause.code) for cause in causes}
-    for attempt in run.attempts:
-        code = exit_code_of(attempt)
-        if always_counts(attempt) and (attempt.nodeid, code) not in told:
-            yield Cause(code, sentence_of(attempt), attempt.nodeid)
-    yield from (Cause(12, f"the records are incomplete: {gap}") for gap in run.gaps)
 
 
 def _by_code(causes: Iterable[Cause]) -> tuple[CodeReasons, ...]:
@@ -305,6 +201,7 @@ def _about(run: Run | None) -> dict[str, Any]:
         "damaged": run.damaged,
         "events": Counter(event.name for event in run.events),
         "weak_evidence": _weak_evidence(run),
+        "extension_faults": Counter(_extension_faults(run)),
         "records": tuple(dict.fromkeys(file.path for file in run.files)),
         "notes": run.notes,
     }
@@ -313,6 +210,13 @@ def _about(run: Run | None) -> dict[str, Any]:
 def _weak_evidence(run: Run) -> dict[str, int | None]:
     told = [event.data for event in run.events if event.name == WEAK_EVIDENCE]
     return {str(data.get("origin", "an unnamed origin")): data.get("most_solves_a_day") for data in told}
+
+
+def _extension_faults(run: Run) -> Iterator[str]:
+    for event in run.events:
+        if event.name == EXTENSION_FAILED:
+            module, function, error = (event.data.get(key, "?") for key in ("module", "function", "error"))
+            yield f"{module}: {function} raised {error}"
 
 
 def _price(attempts: Iterable[AttemptLine], prices: Mapping[str, float]) -> float | None:

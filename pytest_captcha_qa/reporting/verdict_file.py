@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def verdict_json(verdict: Verdict, root: Path) -> dict[str, Any]:
             "selected": verdict.selected,
             "measured_forms": list(verdict.measured_forms),
             "not_measured_forms": list(verdict.not_measured_forms),
+            "unselected_forms": list(verdict.unselected_forms),
         },
         "cost": {"submits": verdict.submits, "price": verdict.price, "budget": verdict.budget},
         "flaky": verdict.flaky,
@@ -45,6 +47,7 @@ def verdict_json(verdict: Verdict, root: Path) -> dict[str, Any]:
         "damaged": verdict.damaged,
         "events": dict(verdict.events),
         "weak_evidence": dict(verdict.weak_evidence),
+        "extension_faults": dict(verdict.extension_faults),
         "records": [relative(path, root) for path in verdict.records],
     }
 
@@ -62,6 +65,8 @@ def write_verdict(verdict: Verdict, path: Path, root: Path) -> None:
         draft.write_text(content + "\n", encoding="utf-8")
         draft.replace(path)
     except OSError as failure:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise RecordError(f"the verdict cannot be written to {path}: {failure.strerror}") from None
 
 

@@ -8,10 +8,10 @@ from datetime import date
 from pytest_captcha_qa.model.attempt import Result
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.waiver import Waiver
-from pytest_captcha_qa.reporting.codes import exit_code_of
+from pytest_captcha_qa.reporting.codes import exit_code_of, is_bypass
 
-# A broken form and an outage. Never an unauthorised target (15), a bypassed verification (14), a used-up budget (13),
-# or a configuration that cannot work (4).
+# A broken form and an outage. Never an unauthorised target (15), a bypassed verification (14, or what had to be refused
+# and was accepted), a used-up budget (13), or a configuration that cannot work (4).
 WAIVABLE = frozenset({1, 12})
 
 
@@ -47,7 +47,8 @@ class Waiving:
         return explained and all(map(self._covers, against))
 
     def _covers(self, attempt: AttemptLine) -> bool:
-        return attempt.outcome != Result.LOST and self.covers_form(attempt.slug, exit_code_of(attempt))
+        never = attempt.outcome == Result.LOST or is_bypass(attempt)
+        return not never and self.covers_form(attempt.slug, exit_code_of(attempt))
 
 
 def _last_against(attempts: Iterable[AttemptLine]) -> Mapping[str | None, Sequence[AttemptLine]]:

@@ -46,7 +46,7 @@ def judge(form: FormSpec, answer: Answer) -> Verdict:
 
 def _tells_a_low_score(form: FormSpec, answer: Answer) -> bool:
     """Return whether the backend passed on a `score`, as the vendor names it, that is below what the form wants."""
-    _, score = answer.json_value("score")
+    score = answer.json_value("score")
     least = _USUAL_THRESHOLD if form.min_score is None else form.min_score
     return isinstance(score, int | float) and not isinstance(score, bool) and score < least
 
@@ -57,4 +57,4 @@ def _is_refusal(success: Rule, refused: Rule | None, answer: Answer) -> bool:
         return refused.matches(answer)
     if answer.status >= 500 or answer.status in _NO_JUDGEMENT:
         return False
-    return all(answer.json_value(path)[0] for path in success.json)
+    return all(answer.find_json(path)[0] for path in success.json)

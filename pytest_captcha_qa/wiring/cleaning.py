@@ -10,7 +10,8 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.authorising import Grants
 from pytest_captcha_qa.engine.events import CREATED
 from pytest_captcha_qa.engine.ports import SystemClock
-from pytest_captcha_qa.errors import CaptchaQAError
+from pytest_captcha_qa.errors import CaptchaQAError, PageError
+from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.record import EventLine
 from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
 from pytest_captcha_qa.transport import HttpClient
@@ -18,6 +19,7 @@ from pytest_captcha_qa.wiring.engine import RUN_HEADER, access_of
 from pytest_captcha_qa.wiring.functions import TeamFunction
 from pytest_captcha_qa.wiring.site import CaptchaEnv, HttpSession, Site
 
+_ERRORS_FROM = 400
 Created = Mapping[str, str]
 """What one submit left: `slug`, `effects`, `identity` and, for forms with a `cleanup`, `email` and `username`."""
 
@@ -77,4 +79,7 @@ class Cleaner:
 
     def _remove(self, key: str, name: str, made: Created) -> None:
         remove = TeamFunction.load(key, name, self._site.environment.folder)
-        remove(HttpSession(self._site, self._client.new_session()), CaptchaEnv(self._site), made)
+        said = remove(HttpSession(self._site, self._client.new_session()), CaptchaEnv(self._site), made)
+        if said is False or (isinstance(said, Answer) and said.status >= _ERRORS_FROM):
+            told = f"an answer with status {said.status}" if isinstance(said, Answer) else "False"
+            raise PageError(f"{key}: {name} returned {told}: it was not removed")

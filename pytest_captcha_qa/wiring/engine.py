@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.authorising import Grants
 from pytest_captcha_qa.engine.events import RELEASE_CHANGED, Event
 from pytest_captcha_qa.engine.obtaining import Obtainer
-from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, Provider, SystemClock, Verifier
+from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, SystemClock, Verifier
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
@@ -27,8 +27,6 @@ from pytest_captcha_qa.model.record import EventLine, Header, timestamp
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.observe.log import LineLog
 from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
-from pytest_captcha_qa.provider.dialects import DIALECTS
-from pytest_captcha_qa.provider.http import HttpProvider
 from pytest_captcha_qa.records.excerpt import Clean
 from pytest_captcha_qa.records.failures import FailureFolder, failures_folder
 from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
@@ -37,14 +35,14 @@ from pytest_captcha_qa.transport import HttpAccess, HttpClient
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
 from pytest_captcha_qa.verify.lookup import LookupVerifier
 from pytest_captcha_qa.verify.siteverify import SiteVerifier
+from pytest_captcha_qa.wiring.extensions import Extension, Listeners, load_extensions
 from pytest_captcha_qa.wiring.flows import Effects, PreparingDriver
 from pytest_captcha_qa.wiring.observers import Records
+from pytest_captcha_qa.wiring.providers import provider_of
 from pytest_captcha_qa.wiring.release import release_of
 from pytest_captcha_qa.wiring.site import Site
 
 RUN_HEADER = "X-Captcha-QA-Run"
-# The sandbox takes any key of the right length; this one says what it is wherever it shows up.
-SANDBOX_KEY = "pytestcaptchaqasandboxdemokey000"
 # A shorter cookie is a choice such as a language; learned as a secret it would mask ordinary words.
 _SECRET_COOKIE = 16
 
@@ -84,11 +82,13 @@ class Engine:
         stop: Stop | None = None,
         learn: Learn = forget,
         clean: Clean | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
         """Make the records' folder, open the store, ask the site for its release and open the records.
 
         `learn` is told the tokens, session cookies and passwords of the run as they come, `clean` removes them from a
-        text; without it no evidence of failures is kept.
+        text; without it no evidence of failures and no field of an extension is kept. `extensions` come after those
+        that the configuration names.
 
         Raises:
             ConfigError, StoreUnavailable, RecordError: the run cannot work; said before any attempt.
@@ -102,14 +102,16 @@ class Engine:
         self._records: Records | None = None
         self._closed = False
         make_folder(setup.records, environment.name)
-        self._provider = _provider(environment.account)
-        self._store = SqliteStore(setup.store)
-        self._limits = SqliteLimits(setup.store)
+        extensions = [*load_extensions(environment), *extensions]
+        self._listeners = Listeners(extensions, self.emit, clean)
         marks = {RUN_HEADER: setup.run_id}
         self._client = HttpClient(access_of(environment), marks=marks, learn=self._learn_cookies)
         rules = environment.rules(allow_production=setup.allow_production, budgeted=setup.budget_given)
         key = ProofKey(setup.proof_key) if setup.proof_key else None
         self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
+        self._provider = provider_of(environment.account, extensions, self.grants, learn, clean)
+        self._store = SqliteStore(setup.store)
+        self._limits = SqliteLimits(setup.store)
         self.release = release_of(environment, self._client.new_session(), self.grants)
         self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
         self._records = Records(self._sink, (LineLog(to_json),))
@@ -138,11 +140,19 @@ class Engine:
             clock=self._clock,
             emit=self.emit,
             identity=self.new_identity,
+            field_values=self._field_values,
             retry_interval=self.environment.retry_interval,
             lease=self.setup.lease,
             evidence=self._evidence,
             effects=Effects(self.site, client),
+            extensions=self._listeners,
         )
+
+    def _field_values(self, form: FormSpec) -> dict[str, str]:
+        """Return what the variables hold with which a form's fields are filled; no text with any of it is shown."""
+        values = {name: named.text() for name, named in self.environment.field_values.get(form.slug, {}).items()}
+        self._learn(list(values.values()))
+        return values
 
     @property
     def site(self) -> Site:
@@ -283,21 +293,6 @@ def _identity(account: AccountConfig) -> str:
     """Return a name of the account that does not depend on what a configuration calls it: provider, address, key."""
     key = account.key.text() if account.key is not None else ""
     return hashlib.sha256(f"{account.provider} {account.url or ''} {key}".encode()).hexdigest()[:24]
-
-
-def _provider(account: AccountConfig) -> Provider:
-    dialect = DIALECTS.get(account.provider)
-    if dialect is None:
-        raise ConfigError(
-            f"account {account.name!r} names provider {account.provider!s}, which this version does not speak yet; "
-            f"it speaks {', '.join(DIALECTS)}"
-        )
-    if account.solver_proxy is not None:
-        raise ConfigError(
-            f"account {account.name!r} names a solver proxy, which this version does not send yet; leave it out"
-        )
-    key = account.key.text() if account.key is not None else SANDBOX_KEY
-    return HttpProvider(dialect, key=key, client=HttpClient(), base_url=account.url, time_scale=account.time_scale)
 
 
 def access_of(environment: EnvironmentConfig) -> HttpAccess:

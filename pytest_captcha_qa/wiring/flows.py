@@ -59,9 +59,13 @@ class Effects:
         if form.confirm is None or form.confirm.function is None:
             return EffectLookup(client, self._site.grants).lacking(question, deadline)
         shows = TeamFunction.load(f"forms.{form.slug}.confirm", form.confirm.function, self._site.environment.folder)
-        if shows(HttpSession(self._site, client, deadline), CaptchaEnv(self._site), question.identity):
-            return None
-        return f"{shows.name} does not see it"
+        seen = shows(HttpSession(self._site, client, deadline), CaptchaEnv(self._site), question.identity)
+        if isinstance(seen, Answer):
+            raise ConfigError(
+                f"{shows.key}: {shows.name} returned an answer of the site, which says nothing about the effect; it "
+                "returns whether the effect is there, such as http.get(...).status == 200"
+            )
+        return None if seen else f"{shows.name} does not see it"
 
 
 def _page(prepare: TeamFunction, returned: object, http: HttpSession) -> Url | None:

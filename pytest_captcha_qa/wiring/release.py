@@ -56,7 +56,7 @@ def _asked(environment: EnvironmentConfig, source: ReleaseFrom, client: HttpClie
 def _read(source: ReleaseFrom, reply: Reply) -> str | None:
     """Return the release an answer names; None where what stands there is no name of one."""
     if source.json is not None:
-        value = Answer(reply.status, reply.url, text=reply.text).json_value(source.json)[1]
+        value = Answer(reply.status, reply.url, text=reply.text).json_value(source.json)
     else:
         value = reply.headers.get(source.header or "")
     release = (value if isinstance(value, str) else json.dumps(value)).strip()

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.sharing import SharedLogin
 from pytest_captcha_qa.model.attempt import AttemptRequest
 from pytest_captcha_qa.transport import HttpClient, KeptCookie
 from pytest_captcha_qa.wiring.engine import Engine
 
 
-def shared_cookies(engine: Engine, form: str, fields: Mapping[str, str]) -> tuple[KeptCookie, ...]:
+def shared_cookies(
+    engine: Engine, form: str, fields: Mapping[str, str], remember: Callable[[Services], Services]
+) -> tuple[KeptCookie, ...]:
     """Return the cookies that the login on a form left, whichever process of the run made it.
+
+    `remember` puts the caller's ear to the services of the login's attempt.
 
     Raises:
         CaptchaQAError: why it failed, the same for every caller.
     """
     client = engine.new_session()
     request = AttemptRequest(form, _subject(engine, fields))
-    services = engine.services(session=client)
+    services = remember(engine.services(session=client))
     login = SharedLogin(request, services, fields=fields, session=lambda: _written(client))
     return _read(login.session())
 

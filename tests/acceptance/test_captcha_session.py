@@ -10,22 +10,6 @@ import pytest
 
 from pytest_captcha_qa.sandbox.server import SandboxAddresses
 
-CONFIG = """\
-[accounts.local]
-provider = "sandbox"
-url_env = "SANDBOX_PROVIDER_URL"
-time_scale = 0.02
-[env.staging]
-kind = "staging"
-origins = ["{origin}"]
-account = "local"
-[forms.login]
-path = "/{path}"
-type = "turnstile"
-fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
-success = {{ status = 303, location = "/welcome*" }}
-refused = {{ status = 422 }}
-"""
 BEHIND_THE_LOGIN = """\
 import pytest
 
@@ -50,11 +34,13 @@ def counts(sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Iterator[Calla
 
 
 @pytest.fixture
-def run_behind(run_pytest: Callable[..., Any], sandbox: SandboxAddresses) -> Callable[..., Any]:
+def run_behind(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, one_form: Callable[..., str]
+) -> Callable[..., Any]:
     """`run_behind(test, *arguments, path="turnstile")` runs tests behind the login of the sandbox's site."""
 
     def run(test: str, *arguments: str, path: str = "turnstile") -> Any:
-        files = {"test_it.py": test, "captcha-qa.toml": CONFIG.format(origin=sandbox.site, path=path)}
+        files = {"test_it.py": test, "captcha-qa.toml": one_form(sandbox.site, path)}
         env = {"SANDBOX_PROVIDER_URL": sandbox.provider}
         return run_pytest("--captcha-env=staging", *arguments, files=files, env=env)
 
@@ -118,6 +104,13 @@ def test_a_failing_login_fails_every_test_with_the_same_words_and_is_not_tried_a
     # The refused token and the one that confirms it.
     assert counts()["provider"]["submits"] == 2
     assert len(run.attempts) == 1
+    # Whichever test comes after it first tells what was tried, once.
+    assert run.output.count("tokens tried") == 1
+    assert run.output.count(f"reports/failures/{run.attempts[0]['id']}") == 1
+    # One test tells the whole story, and no form is missing from the coverage.
+    assert run.output.count("form          login") == 1
+    assert "run again     pytest --captcha-env=" in run.output
+    assert run.verdict["coverage"]["selected"] == 1
 
 
 def test_the_cookies_stand_in_no_file_but_the_store(run_behind: Callable[..., Any], tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def test_one(captcha_attempt): assert captcha_attempt("login")
 def test_two(): pytest.exit("bye", returncode=0)
 def test_three(captcha_attempt): assert captcha_attempt("login")
 """
+ENDED_BEFORE = """\
+import pytest
+def test_one(): pytest.exit("bye", returncode=0)
+def test_two(captcha_attempt): assert captcha_attempt("login")
+"""
 VANISHED = """\
 def test_it(captcha_attempt, request):
     assert captcha_attempt("login")
@@ -55,11 +60,15 @@ def test_it(captcha_attempt, request):
         (UNPROTECTED, FORGOTTEN_REFUSAL, 1, "a made-up token, which it must refuse"),
         (BROKEN, EXPECTED_TO_FAIL, 0, "1 xfailed"),
         (SOUND, BROKEN_OFF, 12, "the records are incomplete"),
+        (SOUND, ENDED_BEFORE, 11, "no form was measured by 1 selected captcha test"),
         (SOUND, VANISHED, 12, "has vanished during the run"),
         (SOUND, FORGOTTEN, 0, "1 of 1 form ok"),
     ],
-    ids=["no assertion", "no assertion on a refusal", "xfail", "pytest.exit", "records removed", "sound"],
-)
+    ids=[
+        "no assertion", "no assertion on a refusal", "xfail", "pytest.exit", "pytest.exit before",
+        "records removed", "sound",
+    ],
+)  # fmt: skip
 def test_a_run_is_green_only_for_what_it_has_shown(
     run_pytest: Callable[..., Any],
     sandbox: SandboxAddresses,

@@ -18,22 +18,6 @@ import pytest
 from pytest_captcha_qa.sandbox.server import SandboxAddresses
 
 PROGRAM = Path(__file__).with_name("programs") / "callers.py"
-CONFIG = """\
-[accounts.local]
-provider = "sandbox"
-url_env = "SANDBOX_PROVIDER_URL"
-time_scale = 0.02
-[env.staging]
-kind = "staging"
-origins = ["{origin}"]
-account = "local"
-[forms.login]
-path = "/turnstile"
-type = "turnstile"
-fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
-success = {{ status = 303, location = "/welcome*" }}
-refused = {{ status = 422 }}
-"""
 SECONDS = 60
 LEASE = 2.0
 
@@ -127,9 +111,11 @@ def counted(sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Counted:
 
 
 @pytest.fixture
-def start(sandbox: SandboxAddresses, tmp_path: Path, counted: Counted) -> Iterator[Callable[..., Program]]:
+def start(
+    sandbox: SandboxAddresses, tmp_path: Path, counted: Counted, one_form: Callable[..., str]
+) -> Iterator[Callable[..., Program]]:
     """`start(callers=1, fresh=False, crash=None)` starts a process for the one key of this test."""
-    (tmp_path / "captcha-qa.toml").write_text(CONFIG.format(origin=sandbox.site))
+    (tmp_path / "captcha-qa.toml").write_text(one_form(sandbox.site))
     started: list[Program] = []
 
     def program(*, callers: int = 1, fresh: bool = False, crash: str | None = None) -> Program:

@@ -54,12 +54,12 @@ Evening = Callable[..., Any]
 def evening(run_pytest: Callable[..., Any], sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Iterator[Evening]:
     """Run the suite while something is wrong: `evening({"site": [...]})`, with more keys for a form."""
 
-    def run(faults: Mapping[str, Any], *, tests: str = TESTS, provider: str = "", **more: str) -> Any:
+    def run(faults: Mapping[str, Any], *arguments: str, tests: str = TESTS, provider: str = "", **more: str) -> Any:
         tables = [FORM.format(slug=slug, path=path, type=kind) for slug, (path, kind) in FORMS.items()]
         extra = [f"{table}{more.get(slug, '')}\n" for slug, table in zip(FORMS, tables, strict=True)]
         ask(f"{sandbox.audit}/control", {"faults": faults})
         done = run_pytest(
-            "--captcha-env=staging", "-q",
+            "--captcha-env=staging", "-q", *arguments,
             files={"captcha-qa.toml": CONFIG.format(origin=sandbox.site) + "".join(extra), "test_forms.py": tests},
             env={"SANDBOX_PROVIDER_URL": provider or sandbox.provider, "BASE_URL": sandbox.site},
         )  # fmt: skip
@@ -118,6 +118,29 @@ def test_one_broken_form_ends_1(evening: Evening, fault: dict[str, Any], said: s
     assert said in run.verdict["forms"]["login"]["reason"]
     assert run.verdict["forms"]["login"]["submits"] == tokens
     assert "so the form is at fault" in run.output or tokens < 2
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "blamed"),
+    [
+        ({"provider": [{"kind": "status", "status": 503}]}, 12, dict.fromkeys(FORMS, "provider")),
+        ({"site": [{"kind": "refuse", "form": "turnstile"}]}, 1, nobody_but("login", "product")),
+        (
+            {"site": [{"kind": "status", "status": 502, "method": "POST", "form": "turnstile"}]},
+            1,
+            nobody_but("login", "product"),
+        ),
+        ({"vendor": [{"kind": "reset"}]}, 12, dict.fromkeys(FORMS, "infrastructure")),
+    ],
+    ids=["provider down", "one form refuses", "one form behind a broken gateway", "backend down"],
+)
+def test_workers_blame_as_one_process_does(
+    evening: Evening, faults: dict[str, Any], code: int, blamed: dict[str, str | None]
+) -> None:
+    run = evening(faults, "-n", "2")
+
+    assert run.code == run.verdict["exit"] == code, run.output
+    assert faults_of(run) == blamed
 
 
 def test_one_flaky_form_is_confirmed_and_ends_0(evening: Evening) -> None:

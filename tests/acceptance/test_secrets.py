@@ -111,7 +111,7 @@ def leaks(run: Any, known: Iterable[str]) -> list[str]:
     texts = {"the output": run.output} | {
         str(path.relative_to(run.folder)): path.read_text("utf-8", "replace")
         for path in run.folder.rglob("*")
-        if path.is_file() and "cache" not in path.parts and "__pycache__" not in path.parts
+        if path.is_file() and ".cache" not in path.parts and "__pycache__" not in path.parts
     }
     return [
         f"{name}: {text[max(0, place - 100) : place]!r}, then a secret"
@@ -202,6 +202,32 @@ def test_a_debug_page_that_repeats_what_was_sent_shows_nothing(
     assert len(told) == 2
     assert all("In the end" in text for text in told), told
     assert leaks(run, known_secrets(team)) + leaks_of_evidence(run, team) == []
+
+
+GIVEN_AWAY = """\
+import pytest
+
+@pytest.mark.parametrize("form", ["login", "signup"])
+def test_it(form, captcha_form):
+    assert captcha_form(form).submit()
+    assert captcha_form(form).submit(token="made up", expect="refuse")
+"""
+
+
+def test_an_extension_gives_nothing_away_and_changes_no_verdict(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    files = project(sandbox, "provider") | {"test_given_away.py": GIVEN_AWAY}
+    files["captcha-qa.toml"] = f'extensions = ["giving_away"]\n{files["captcha-qa.toml"]}'
+    files["giving_away.py"] = (PROJECT / "giving_away.py").read_text()
+    run = run_pytest(*EVERYTHING, "test_given_away.py", files=files, env=team)
+
+    assert run.code == 0, run.output
+    extra = [attempt["extra"] for attempt in run.attempts]
+    assert len(extra) == 4
+    assert all("***" in str(given) for given in extra), extra
+    assert sum(run.verdict["extension_faults"].values()) == 4
+    assert leaks(run, known_secrets(team)) == []
 
 
 def test_a_module_that_cannot_be_collected_shows_nothing(

@@ -22,22 +22,6 @@ from pytest_captcha_qa.sandbox.server import SandboxAddresses
 SECONDS = 60
 VALID = jsonschema.Draft202012Validator(json.loads((files("pytest_captcha_qa.records") / "schema.json").read_text()))
 SUITES = ("--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites")
-CONFIG = """\
-[accounts.local]
-provider = "sandbox"
-url_env = "SANDBOX_PROVIDER_URL"
-time_scale = 0.02
-[env.staging]
-kind = "staging"
-origins = ["{origin}"]
-account = "local"
-[forms.login]
-path = "/turnstile"
-type = "turnstile"
-fields = {{ email = "{{identity.email}}", name = "{{identity.name}}" }}
-success = {{ status = 303, location = "/welcome*" }}
-refused = {{ status = 422 }}
-"""
 # What a test needs to end a run from outside: who decides, who runs tests, and where the site is.
 NOTES = """\
 import os
@@ -197,7 +181,7 @@ def test_the_sandbox_ends_when_the_process_that_decides_is_killed(
 
 
 @pytest.fixture
-def never_solved(sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Mapping[str, str]:
+def never_solved(sandbox: SandboxAddresses, ask: Callable[..., Any], one_form: Callable[..., str]) -> Mapping[str, str]:
     """The files of a project, on a sandbox whose tasks are never solved."""
     ask(f"{sandbox.audit}/reset", {})
     ask(f"{sandbox.audit}/control", {"faults": {"provider": [{"kind": "not_ready_forever"}]}})
@@ -208,8 +192,7 @@ def test_first(captcha_form):
 def test_second(captcha_attempt):
     captcha_attempt("login")
 """
-    config = CONFIG.format(origin=sandbox.site)
-    return {"conftest.py": NOTES, "test_it.py": test, "captcha-qa.toml": config}
+    return {"conftest.py": NOTES, "test_it.py": test, "captcha-qa.toml": one_form(sandbox.site)}
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,6 @@ def test_what_this_version_speaks_and_drives_is_said_as_it_is() -> None:
 
 
 def test_later_tables_are_refused_by_name(tmp_path: Path) -> None:
-    for name in ("gate", "extensions"):
-        assert name in WORDS
-        with pytest.raises(ConfigError, match=f"{name}: is not in this version yet"):
-            loaded(f"{name} = {{}}\n", tmp_path)
+    assert "gate" in WORDS
+    with pytest.raises(ConfigError, match="gate: is not in this version yet"):
+        loaded("gate = {}\n", tmp_path)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +11,6 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
-
-_SECONDS = 150
-_NOT_OURS = ("CAPTCHA_QA_", "CI", "GITHUB_", "GITLAB_", "PYTEST_", "PYTHONDONTWRITEBYTECODE")
 
 SETTINGS = """\
 [accounts.local]
@@ -39,80 +32,35 @@ refused = {{ status = 422 }}
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What one run of pytest left behind."""
-
-    code: int
-    output: str
-    folder: Path
-    verdict: dict[str, Any]
-
-    @property
-    def record_files(self) -> list[Path]:
-        return sorted(self.folder.glob("reports/records/*/*.jsonl"))
-
-    def of_type(self, kind: str) -> list[dict[str, Any]]:
-        lines = [json.loads(line) for path in self.record_files for line in path.read_text().splitlines()]
-        return [line for line in lines if line["$type"] == kind]
-
-    @property
-    def attempts(self) -> list[dict[str, Any]]:
-        return self.of_type("attempt")
-
-    @property
-    def counts(self) -> str:
-        """Return pytest's last line without its time, such as `1 failed, 2 passed`."""
-        last = self.output.strip().splitlines()[-1]
-        return last.strip("= ").split(" in ")[0]
-
-
-@dataclass(frozen=True)
 class Project:
-    """A team's folder."""
+    """A team's folder; `run(*arguments)` runs pytest in it."""
 
     folder: Path
-    env: dict[str, str] = field(default_factory=dict)
+    child: Callable[..., Any]
+    writer: Callable[[Path, Mapping[str, str]], None]
+    env: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, files: dict[str, str]) -> Project:
-        for name, text in files.items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    def write(self, files: Mapping[str, str]) -> Project:
+        self.writer(self.folder, files)
         return self
 
-    def run(
-        self,
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        python: str = sys.executable,
-        without: tuple[str, ...] = ("cacheprovider", "randomly", "asyncio"),
-    ) -> Ran:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
-        cache = {"XDG_CACHE_HOME": str(self.folder / ".cache"), "COLUMNS": "120", "NO_COLOR": "1"}
-        done = subprocess.run(
-            [python, "-m", "pytest", *(f"-pno:{name}" for name in without), *arguments],
-            cwd=self.folder,
-            env=kept | cache | self.env | (env or {}),
-            timeout=_SECONDS,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-        verdict = self.folder / "reports" / "verdict.json"
-        return Ran(
-            done.returncode, done.stdout, self.folder, json.loads(verdict.read_text()) if verdict.exists() else {}
-        )
+    def run(self, *arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> Any:
+        return self.child(self.folder, *arguments, env={**self.env, **(env or {})}, **options)
 
 
 @pytest.fixture(scope="session")
-def new_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Project]:
+def new_project(
+    tmp_path_factory: pytest.TempPathFactory,
+    run_child: Callable[..., Any],
+    write_files: Callable[[Path, Mapping[str, str]], None],
+) -> Callable[..., Project]:
     """`new_project(files, env=...)` makes a folder of its own that is a pytest root."""
 
     def new(files: dict[str, str] | None = None, *, env: dict[str, str] | None = None) -> Project:
         compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.getbasetemp() / "compiled")}
         folder = tmp_path_factory.mktemp("project")
-        return Project(folder, compiled | (env or {})).write({"pytest.ini": "[pytest]\n", **(files or {})})
+        project = Project(folder, run_child, write_files, compiled | (env or {}))
+        return project.write({"pytest.ini": "[pytest]\n", **(files or {})})
 
     return new
 
@@ -144,12 +92,11 @@ def staging(new_project: Callable[..., Project], plugin_sandbox: SandboxAddresse
 
 
 @pytest.fixture
-def requests_at_site(plugin_sandbox: SandboxAddresses) -> Callable[[], Any]:
+def requests_at_site(plugin_sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Callable[[], Any]:
     """`requests_at_site()` returns the sandbox's counts of what reached its site and its provider."""
 
     def count() -> Any:
-        with urllib.request.urlopen(plugin_sandbox.audit, timeout=10) as reply:
-            counts = json.load(reply)
+        counts = ask(plugin_sandbox.audit)
         return {"site": counts["site"], "provider": counts["provider"]}
 
     return count

@@ -75,6 +75,25 @@ def test_the_answer_as_json_can_be_read_by_a_script(team: Path) -> None:
     assert "CAPTCHAAI_API_KEY" in said["problems"][0]
 
 
+def test_extensions_are_listed_with_what_they_offer_and_where_they_come_from(team: Path) -> None:
+    (team / "qa").mkdir()
+    (team / "qa" / "fields.py").write_text("def record_fields(line): ...\ndef provider(name, settings): ...\n")
+    text = (team / "captcha-qa.toml").read_text().replace('"captchaai"', '"inhouse"')
+    (team / "captcha-qa.toml").write_text(f'extensions = ["qa.fields", "qa.lost"]\n{text}')
+    answer = captcha_qa("check", cwd=team, CAPTCHAAI_API_KEY="hunter2hunter2")
+    assert answer.returncode == 4
+    rows = [" ".join(line.split()) for line in answer.stdout.splitlines() if line.startswith("  extensions")]
+    assert rows == [
+        "extensions qa.fields (record_fields, provider) qa/fields.py, named in captcha-qa.toml:1",
+        "extensions qa.lost (cannot be used) captcha-qa.toml:1",
+    ]
+    assert "the provider 'inhouse'" in answer.stdout
+    [said] = answer.stderr.splitlines()
+    assert said.startswith(
+        "error: extensions: qa.lost cannot be imported: there is no module qa.lost; it is looked for"
+    )
+
+
 def test_all_problems_of_a_file_are_printed_one_a_line(team: Path) -> None:
     text = (team / "captcha-qa.toml").read_text()
     (team / "captcha-qa.toml").write_text(text.replace('"captchaai"', '"x"').replace('"/signup"', '"x"'))

@@ -65,6 +65,8 @@ def test_the_report_says_what_failed_in_at_most_twelve_lines(broken: Any) -> Non
     rows = said(broken.output)
     assert rows.pop("fault").startswith("product: the site refused a fresh token")
     assert rows.pop("control")
+    assert rows.pop("when").startswith("release ")
+    assert rows.pop("next").startswith("compare the backend's secret")
     assert rows == {
         "form": "broken (turnstile), environment staging",
         "owner": "team-login",
@@ -184,6 +186,23 @@ def test_explain_tells_the_owner_and_a_form_without_failures(broken: Any) -> Non
     assert "owner         team-login" in explain(broken.folder, "reports/records", "--form=broken").stdout
     sound = explain(broken.folder, "reports/records", "--form=login")
     assert sound.stdout.splitlines()[0] == "no failed attempt on form 'login' in these records"
+
+
+def test_explain_says_that_the_records_are_not_the_whole_story(broken: Any, tmp_path: Path) -> None:
+    whole = next(text for text in map(Path.read_bytes, broken.record_files) if b'"slug":"login"' in text)
+    (tmp_path / "cut.jsonl").write_bytes(whole[: whole.rindex(b"{") + 9])
+    cut = explain(tmp_path, "cut.jsonl", "--form=login")
+    last = f"cut.jsonl:{len(whole.splitlines())}: not a line of JSON, perhaps cut off"
+    assert cut.stdout.splitlines()[-2:] == [
+        "incomplete: cut.jsonl: no footer: its writer ended early",
+        f"incomplete: cut.jsonl: 1 damaged lines, the first at {last}",
+    ]
+    assert len(json.loads(explain(tmp_path, "cut.jsonl", "--form=login", "--json").stdout)["incomplete"]) == 2
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    empty = explain(tmp_path, "empty.jsonl", "--form=login").stderr
+    assert empty == (
+        "error: unknown form 'login' in these records, which are incomplete (empty.jsonl: no header); none is defined\n"
+    )
 
 
 def test_each_try_of_a_test_leaves_its_own_evidence(staging: Callable[..., Any]) -> None:

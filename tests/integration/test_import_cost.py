@@ -20,6 +20,7 @@ ALLOWED = {
     "pytest_captcha_qa.plugin",
     "pytest_captcha_qa.plugin.fixtures",
     "pytest_captcha_qa.plugin.markers",
+    "pytest_captcha_qa.plugin.newhooks",
     "pytest_captcha_qa.plugin.options",
 }
 MOST_MILLISECONDS = 5.0

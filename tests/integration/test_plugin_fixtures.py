@@ -180,7 +180,8 @@ def captcha_http(captcha_http):
     assert captcha_attempt("login")
     assert captcha_identity.email == "shared@example.com"
 """,
-    "deep/test_deep.py": """import pytest
+    "deep/test_deep.py": """import dataclasses
+import pytest
 
 def test_deep(captcha_form):
     assert captcha_form("login").submit(name="In the call")
@@ -193,7 +194,7 @@ class TestNearest:
     def test_class(self, captcha_attempt):
         assert captcha_attempt("login")
 
-@pytest.mark.parametrize("wrong", ["captcha_http", "captcha_identity", "captcha_form_args"])
+@pytest.mark.parametrize("wrong", ["captcha_http", "captcha_identity", "captcha_form_args", "real person"])
 class TestWrong:
     @pytest.fixture
     def captcha_http(self, captcha_http, wrong):
@@ -201,7 +202,8 @@ class TestWrong:
 
     @pytest.fixture
     def captcha_identity(self, captcha_identity, wrong):
-        return None if wrong == "captcha_identity" else captcha_identity
+        real = dataclasses.replace(captcha_identity, email="somebody@gmail.com")
+        return {"captcha_identity": None, "real person": real}.get(wrong, captcha_identity)
 
     @pytest.fixture
     def captcha_form_args(self, wrong):
@@ -249,7 +251,7 @@ def test_conftest_overrides_what_is_sent_at_every_level(staging: Callable[..., A
         run = staging(OVERRIDES, also=(origin,)).run("--captcha-env=staging", env={"SITE_URL": origin})
         posted = [(f["email"], f["name"], f["cookie"]) for f in server.posted]  # type: ignore[attr-defined]
 
-    assert run.counts == "3 passed, 3 errors", run.output
+    assert run.counts == "3 passed, 4 errors", run.output
     assert sorted(posted) == [
         ("deep@example.com", "In the call", "seen=welcome"),
         ("deep@example.com", "Of the class", "seen=welcome"),
@@ -261,4 +263,5 @@ def test_conftest_overrides_what_is_sent_at_every_level(staging: Callable[..., A
             rf"the fixture captcha_{name} of deep/test_deep.py::TestWrong::test_wrong\[captcha_{name}\] ", run.output
         )
         assert f"returns NoneType, not {kind}" in run.output
+    assert "has an address on a domain where real people may read it" in run.output
     assert run.code == 4, "a wrong override is the configuration's fault"

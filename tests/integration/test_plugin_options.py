@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,25 @@ def test_the_environment_may_stand_in_ini_and_variable(staging: Callable[..., An
     assert ran.code == 0, ran.output
     assert [path.name for path in ran.record_files] == ["v1.jsonl"]
     assert ran.verdict["release"] == "9.9"
+
+
+def test_a_project_elsewhere_is_run_by_its_own_file(staging: Callable[..., Any], tmp_path: Path) -> None:
+    project = staging({"test_it.py": ATTEMPT})
+    ran = replace(project, folder=tmp_path).run("--captcha-env=staging", str(project.folder))
+    assert ran.code == 0, ran.output
+    assert (project.folder / "reports" / "verdict.json").exists()
+
+
+def test_a_run_that_cannot_start_leaves_no_verdict_of_an_earlier_one(staging: Callable[..., Any]) -> None:
+    native = '[tool.pytest]\ncaptcha_env = "staging"\ncaptcha_suite = {}\n'
+    project = staging({"test_it.py": ATTEMPT, "pyproject.toml": native.format("false")})
+    (project.folder / "pytest.ini").unlink()
+    assert (ran := project.run()).verdict["exit"] == ran.code == 0, ran.output
+    ran = project.run("--captcha-outage=never")
+    assert (ran.code, ran.verdict) == (4, {}), ran.output
+    ran = project.write({"pytest.ini": "[pytest]\ncaptcha_suite = perhaps\n"}).run("--captcha-env=staging")
+    assert ran.code == 4, ran.output
+    assert "ini captcha_suite: invalid truth value 'perhaps'" in ran.output
 
 
 def test_a_run_id_names_records_and_is_never_used_up(staging: Callable[..., Any]) -> None:

@@ -156,6 +156,16 @@ def test_an_exit_code_of_another_plugin_is_not_hidden(staging: Callable[..., Any
     assert ran.code == 77, ran.output
 
 
+def test_a_plugin_that_breaks_at_the_end_takes_neither_records_nor_verdict_along(staging: Callable[..., Any]) -> None:
+    breaks = "def pytest_sessionfinish(): raise RuntimeError('at the very end')\n"
+    test = "def test_it(captcha_attempt): assert captcha_attempt('login')\n"
+    ran = staging({"conftest.py": breaks, "test_it.py": test}).run("--captcha-env=staging")
+    assert "RuntimeError: at the very end" in ran.output
+    assert ran.code != 0
+    assert (ran.verdict["exit"], [line["outcome"] for line in ran.attempts]) == (3, ["ok"])
+    assert [line["complete"] for line in ran.of_type("footer")] == [False]
+
+
 def test_a_verdict_of_an_earlier_run_does_not_outlive_an_interrupted_one(staging: Callable[..., Any]) -> None:
     project = staging({"test_it.py": "def test_it(captcha_attempt): raise KeyboardInterrupt"})
     project.write({"reports/verdict.json": json.dumps({"exit": 0})})

@@ -78,7 +78,7 @@ FLOWS = """
 def fill_the_cart(http, env, identity):
     answer = http.post("/cart", data={"email": identity.email})
     assert answer.status == 200
-    return answer.json_value("checkout")[1]
+    return answer.json_value("checkout")
 
 def is_ordered(http, env, identity):
     return http.get("/seen").status == 200 and env.name == "staging"
@@ -166,6 +166,11 @@ def test_every_form_is_refused_and_accepted_and_its_traces_are_removed(project, 
     assert [entry["cleaned"] for entry in json.loads(again.stdout)["created"]] == [False, False, False]
     assert "an assertion of flows:remove failed at flows.py:11" in again.stdout
 
+    made.write({"flows.py": "def remove(http, env, created): return http.post('/nowhere')\n"})
+    kept = cli(made, "cleanup", "r1")
+    assert kept.returncode == 1
+    assert "flows:remove returned an answer with status 404: it was not removed" in kept.stderr
+
 
 def test_a_test_may_override_a_value_of_the_body(project):
     test = """
@@ -204,7 +209,7 @@ within = 1 }\n'
             "def fill_the_cart(http, env, identity):\n    return identity.nothing\n",
             4,
             "config",
-            "forms.order.prepare: flows:fill_the_cart itself raised AttributeError at flows.py:2",
+            "forms.order.prepare: flows:fill_the_cart itself raised AttributeError (nothing) at flows.py:2",
         ),
         (
             "def fill_the_cart(http, env, identity):\n    assert http.get('/nowhere').status == 200\n",

@@ -75,6 +75,46 @@ def test_a_waiver_covers_no_assertion_of_the_tests_own(staging: Callable[..., An
     assert [reason["what"] for reason in ran.verdict["codes"][0]["reasons"]] == ["test_it.py::test_ordinary failed"]
 
 
+WAIVED = """\
+import pytest
+def test_legacy(captcha_attempt): assert captcha_attempt("legacy")
+def test_login(captcha_attempt): assert captcha_attempt("login")
+def test_parts(captcha_attempt, subtests):
+    with subtests.test(form="legacy"):
+        assert captcha_attempt("legacy")
+"""
+OWN = """
+def test_cart(captcha_attempt):
+    captcha_attempt("legacy")
+    assert "cart" == "full"
+@pytest.fixture
+def cart():
+    yield
+    raise RuntimeError("the cart is not empty")
+def test_leaves(cart, captcha_attempt): assert captcha_attempt("legacy")
+def test_parts_of_its_own(captcha_attempt, subtests):
+    with subtests.test(form="legacy"):
+        assert captcha_attempt("legacy")
+    with subtests.test(form="none"):
+        assert "cart" == "empty"
+"""
+
+
+@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="this pytest has no subtests")
+@pytest.mark.parametrize("arguments", [(), ("-n2",)])
+def test_a_waiver_covers_parts_of_a_test_but_nothing_of_its_own(
+    staging: Callable[..., Any], arguments: tuple[str, ...]
+) -> None:
+    project = staging({"test_it.py": WAIVED}, settings=legacy(3))
+    ran = project.run("--captcha-env=staging", *arguments)
+    assert (ran.code, ran.verdict["codes"]) == (0, []), ran.output
+    ran = project.write({"test_it.py": WAIVED + OWN}).run("--captcha-env=staging", *arguments)
+    own = [f"test_it.py::{name}" for name in ("test_cart", "test_leaves", "test_parts_of_its_own")]
+    told = [reason["what"].partition(" failed")[0] for reason in ran.verdict["codes"][0]["reasons"]]
+    assert sorted(told) == own, ran.output
+    assert (ran.code, len(ran.verdict["codes"])) == (1, 1)
+
+
 def test_a_run_that_ended_at_a_waived_failure_has_too_little_data(staging: Callable[..., Any]) -> None:
     ran = staging({"test_it.py": TESTS}, settings=legacy(3)).run("--captcha-env=staging", "-x")
     assert (ran.code, ran.counts) == (11, "1 failed"), ran.output

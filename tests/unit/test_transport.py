@@ -123,7 +123,7 @@ def test_a_reply_can_be_read_whatever_its_headers_say(
 
     assert isinstance(reply.text, str)
     assert reply.answer.status == status
-    assert reply.answer.json_value("a.0") == (False, None)
+    assert reply.answer.json_value("a.0") is None
 
 
 _ATTRIBUTE = st.tuples(

@@ -17,6 +17,10 @@ ATTEMPT = """\
 def test_it(captcha_attempt):
     outcome = captcha_attempt("newsletter")
     assert outcome, outcome
+
+def test_what_it_must_refuse(captcha_form):
+    outcome = captcha_form("newsletter").submit(token="made up", expect="refuse")
+    assert outcome, outcome
 """
 
 
@@ -25,9 +29,9 @@ def test_a_form_that_answers_before_it_verifies_is_judged_by_what_it_recorded(
 ) -> None:
     checked = check(fastapi_shop, NEWSLETTER, "test_newsletter.py", files={"test_newsletter.py": ATTEMPT})
     assert checked.run.code == 0, checked.run.output
-    [attempt] = checked.run.attempts
-    assert (attempt["http_status"], attempt["verify_status"]) == (200, "pass")
-    assert list(checked.done["subscribed"]) == [True]
+    found = [(attempt["http_status"], attempt["verify_status"]) for attempt in checked.run.attempts]
+    assert found == [(200, "pass"), (200, "fail")]
+    assert list(checked.done["subscribed"]) == [True, False]
 
 
 ASKED = """\

@@ -132,6 +132,30 @@ def test_production_says_what_a_run_needs(full: str, load_text: Loader) -> None:
     assert "a live account: tokens of testkeys are never sent to production" in needs
 
 
+@pytest.mark.parametrize(
+    ("origin", "problems"),
+    [
+        ("http://127.0.0.1:8000", []),
+        ("https://staging.shop.example", ["https://staging.shop.example is not on this machine"]),
+        ("https://*.shop.example", ["https://*.shop.example is not on this machine"]),
+    ],
+)
+def test_a_sandbox_for_a_site_elsewhere_is_a_problem(origin: str, problems: list[str], load_text: Loader) -> None:
+    text = f"""
+[accounts.local]
+provider = "sandbox"
+url_env = "SANDBOX"
+[env.staging]
+kind = "staging"
+origins = ["{origin}"]
+base_url_env = "BASE"
+account = "local"
+"""
+    environ = {"SANDBOX": "http://127.0.0.1:1", "BASE": origin.replace("*", "mr-7")}
+    found = explain(load_text(text, environ=environ), "staging").problems
+    assert [problem.removeprefix("env.staging.origins: ").split(",")[0] for problem in found] == problems
+
+
 def test_everything_that_is_missing_is_a_problem_once(full: str, load_text: Loader) -> None:
     problems = explain(load_text(full), "qa").problems
     assert sum("CI_ENVIRONMENT_URL" in problem for problem in problems) == 1

@@ -87,6 +87,23 @@ def test_a_file_that_cannot_be_sent_is_told_before_the_run(loaded, tmp_path: Pat
     )
 
 
+def test_a_variable_with_a_fields_value_is_named_and_never_shown(small, load_text):
+    text = small.partition("[forms.signup]")[0] + "[forms.signup]" + FORM
+    text += 'fields = { user = "qa", password = { env = "QA_PASSWORD" } }\n'
+    environment = load_text(text).environment("staging")
+    settings = load_text(text, dotenv="QA_PASSWORD=hunter2\n")
+
+    assert dict(environment.form("signup").fields) == {"user": "qa", "password": ""}
+    [missing] = [said for said in environment.missing() if "QA_PASSWORD" in said]
+    assert "is not set; forms.signup.fields.password (captcha-qa.toml:" in missing
+    assert settings.environment("staging").field_values["signup"]["password"].text() == "hunter2"
+    explained = explain(settings, "staging")
+    [row] = [row for row in explained.rows if "password" in row.key]
+    assert (row.key, row.text) == ("forms.signup.fields.password.env", "QA_PASSWORD (set)")
+    assert any("fields user, password" in part for part in explained.leaves[0].site)
+    assert "hunter2" not in repr(explained)
+
+
 @pytest.mark.parametrize(("rate", "spacing"), [("5/min", 12.0), ("2/s", 0.5), ("30/h", 120.0)])
 def test_a_rate_is_a_space_between_two_submits(form_with, rate, spacing):
     assert form_with(f'rate = "{rate}"').spacing == spacing

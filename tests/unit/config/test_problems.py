@@ -23,10 +23,35 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "[gate]\n[accounts.main]",
         "gate: is not in this version yet",
     ),
-    "extensions": (
+    "extensions that are no list": (
         "[accounts.main]",
-        "extensions = []\n[accounts.main]",
-        "extensions: is not in this version yet",
+        'extensions = "qa"\n[accounts.main]',
+        'extensions: must be a list of modules of yours, such as ["qa.captcha"]',
+    ),
+    "an extension that is a function": (
+        "[accounts.main]",
+        'extensions = ["qa.captcha:fields"]\n[accounts.main]',
+        "extensions: 'qa.captcha:fields' is no module, such as qa.captcha",
+    ),
+    "an extension named twice": (
+        "[accounts.main]",
+        'extensions = ["qa", "qa"]\n[accounts.main]',
+        "extensions: names 'qa' twice",
+    ),
+    "a provider without extensions": (
+        '"captchaai"',
+        '"quickcaptcha"',
+        "sandbox, standin; one of your own needs `extensions`",
+    ),
+    "a name that no provider can have": (
+        '"captchaai"',
+        '"Not A Name"',
+        "accounts.main.provider: is no name of a provider; there are: captchaai, capskip",
+    ),
+    "times of an extension's provider": (
+        "[accounts.main]",
+        'extensions = []\n[accounts.x]\nprovider = "x"\ntime_scale = 0.1\n[accounts.main]',
+        "accounts.x.time_scale: is for the sandbox only",
     ),
     "section that is no table": (
         "[accounts.main]",
@@ -259,6 +284,12 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "forms.signup.fields: names a file, which only encoding = 'multipart' can carry",
     ),
     "file without a path": ('"{identity.email}"', '{ file = "" }', "or a file such as"),
+    "a password in place of its variable": (
+        '"{identity.email}"',
+        '{ env = "hunter2-!" }',
+        "fields.email: must be the name of a variable, not a value",
+    ),
+    "a field from two places": ('"{identity.email}"', '{ env = "A", file = "b" }', "a variable such as { env = "),
     "rate in words": ("path =", 'rate = "often"\npath =', "rate: must be a number of submits per s, min or h"),
     "rate of none": ("path =", 'rate = "0/min"\npath =', "rate: must be a number of submits per s, min or h"),
     "variant without headers": (
@@ -340,7 +371,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "field as number": (
         '"{identity.email}"',
         "7",
-        "fields.email: must be a text in quotes, or a file such as",
+        "fields.email: must be a text in quotes, a variable such as",
     ),
     "score for v2": (
         "path =",
@@ -516,6 +547,12 @@ def test_all_problems_are_listed_at_once_each_once(small: str, load_text: Loader
 def test_a_problem_of_an_override_is_placed_where_it_is_written(small: str, load_text: Loader) -> None:
     text = small + '\n[env.staging.forms.signup]\npath = "x"\n'
     with pytest.raises(ConfigError, match=r"captcha-qa.toml:19: env.staging.forms.signup.path: must be"):
+        load_text(text)
+
+
+def test_a_problem_within_a_list_is_placed_in_the_environment_that_has_the_list(small: str, load_text: Loader) -> None:
+    text = small + '\n[env.preview]\nextends = "staging"\norigins = ["https://*.example"]\n'
+    with pytest.raises(ConfigError, match=r"captcha-qa.toml:20: env.preview.origins.0: is no usable origin"):
         load_text(text)
 
 

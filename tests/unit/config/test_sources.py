@@ -35,6 +35,21 @@ def test_nothing_above_the_root_is_read(tmp_path: Path) -> None:
     assert find(root, root) is None
 
 
+def test_a_project_elsewhere_brings_its_own_file(tmp_path: Path) -> None:
+    here, root = tmp_path / "here" / "below", tmp_path / "there"
+    here.mkdir(parents=True)
+    root.mkdir()
+    (tmp_path / "captcha-qa.toml").write_text(SMALL)
+    (here.parent / "captcha-qa.toml").write_text(SMALL)
+    assert find(here, root) is None
+    (here / "captcha-qa.toml").write_text(SMALL)
+    assert (found := find(here, root)) is not None
+    assert found.path == here / "captcha-qa.toml"
+    (root / "captcha-qa.toml").write_text(SMALL)
+    assert (found := find(here, root)) is not None
+    assert found.path == root / "captcha-qa.toml"
+
+
 def test_a_pyproject_without_our_table_is_passed_by(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "pyproject.toml").write_text("[project]\n")

@@ -158,6 +158,17 @@ def test_given_fields_override_the_configured_ones(bench: Bench) -> None:
     assert bench.driver.opened[0].posted[0][1] == {"email": "own@example.com", "name": "N"}
 
 
+def test_what_a_variable_holds_is_filled_in_and_a_test_may_give_another_value(bench: Bench) -> None:
+    bench.forms = [form(fields={"user": "qa", "password": ""})]
+    services = replace(bench.services(), field_values=lambda form: {"password": "from a variable"})
+
+    _run(bench, services=services)
+    run_attempt(SIGNUP, services, fields={"password": "another"})
+
+    posted = [fields for opened in bench.driver.opened for _, fields in opened.posted]
+    assert posted == [{"user": "qa", "password": "from a variable"}, {"user": "qa", "password": "another"}]
+
+
 def test_a_second_attempt_of_a_test_gets_the_next_token(bench: Bench) -> None:
     for _ in range(2):
         assert _run(bench)
@@ -297,6 +308,48 @@ def test_a_site_that_accepts_what_it_must_refuse_is_broken(bench: Bench) -> None
     assert bench.driver.opened[0].posted == [(None, {})]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "result", "fault"),
+    [
+        (VerifyStatus.FAIL, Result.OK, None),
+        (VerifyStatus.PASS, Result.FAILED, Fault.PRODUCT),
+        (VerifyStatus.ERROR, Result.INDETERMINATE, Fault.UNDETERMINED),
+    ],
+)
+def test_of_a_form_that_answers_the_same_either_way_the_lookup_tells_whether_it_refused(
+    bench: Bench, recorded: VerifyStatus, result: Result, fault: Fault | None
+) -> None:
+    bench.forms = [form(verify=VerifySpec(VerifyVia.LOOKUP))]
+    bench.verifier = ScriptedVerifier([Verdict(recorded, "said so")])
+
+    with _opened(bench) as attempt:
+        outcome = attempt.submit_expecting_refusal(Solution.of_text("made up"))
+
+    assert (outcome.result, outcome.fault, outcome.verdict.status) == (result, fault, recorded)
+    assert ("a made-up token was sent" in outcome.verdict.reason) is (result is Result.FAILED)
+
+
+def test_a_form_that_refuses_by_itself_is_not_looked_up(bench: Bench) -> None:
+    bench.forms = [form(verify=VerifySpec(VerifyVia.LOOKUP))]
+    bench.driver = ScriptedDriver(answers=[refused()])
+
+    with _opened(bench) as attempt:
+        assert attempt.submit_expecting_refusal(None)
+
+    assert "verify" not in _line(bench).seconds
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_what_a_site_created_that_should_have_refused_is_listed_for_cleanup(bench: Bench, refuses: bool) -> None:
+    bench.forms = [form(effects=(Effect.ACCOUNT,))]
+    bench.driver = ScriptedDriver(answers=[refused()] if refuses else [])
+
+    with _opened(bench) as attempt:
+        attempt.submit_expecting_refusal(None)
+
+    assert [event.name for event in bench.events].count(events.CREATED) == (0 if refuses else 1)
+
+
 def test_a_refusal_check_that_met_an_error_is_recorded_as_one(bench: Bench) -> None:
     bench.driver = ScriptedDriver(answers=[TargetUnavailable("no answer")])
     with pytest.raises(TargetUnavailable), _opened(bench) as attempt:
@@ -304,6 +357,17 @@ def test_a_refusal_check_that_met_an_error_is_recorded_as_one(bench: Bench) -> N
 
     line = _line(bench)
     assert (line.expect, line.outcome, line.fault) == ("refuse", "indeterminate", "infrastructure")
+
+
+@pytest.mark.parametrize("error", [errors.PageError("500 for a page", status=500), TargetUnavailable("", status=502)])
+def test_what_was_answered_in_place_of_the_page_is_recorded(
+    bench: Bench, error: errors.PageError | TargetUnavailable
+) -> None:
+    bench.driver = ScriptedDriver(fails=error)
+    with pytest.raises(type(error)):
+        _run(bench)
+
+    assert _line(bench).http_status == error.status
 
 
 # Every way to end early leaves one pair of lines.
@@ -373,6 +437,17 @@ def test_every_way_to_end_is_recorded_once(
     assert line.error is not None
     ours = how.error.code if isinstance(how.error, CaptchaQAError) else None
     assert line.error["code"] == (ours or type(how.error).__name__)
+
+
+@pytest.mark.parametrize(("sent", "tokens"), [(True, 1), (False, 0)])
+def test_a_token_that_the_site_may_have_seen_counts_as_tried(bench: Bench, sent: bool, tokens: int) -> None:
+    bench.driver = ScriptedDriver(answers=[TargetUnavailable("no answer came", sent=sent)])
+    attempt = _opened(bench)
+    attempt.obtain()
+    with pytest.raises(TargetUnavailable), attempt:
+        attempt.submit()
+
+    assert attempt.outcome.tokens_tried == tokens
 
 
 def test_an_attempt_that_its_caller_leaves_is_recorded_as_not_measured(bench: Bench) -> None:

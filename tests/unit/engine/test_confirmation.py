@@ -9,7 +9,7 @@ import pytest
 
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
-from pytest_captcha_qa.engine.attempt import run_attempt
+from pytest_captcha_qa.engine.attempt import Attempt, run_attempt
 from pytest_captcha_qa.engine.key_state import State
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.errors import CaptchaQAError
@@ -72,6 +72,15 @@ def test_the_second_token_is_another_one_on_a_freshly_opened_page(bench: Bench) 
     assert len(set(_sent(bench))) == 2
     assert (line.submits, line.task_id, outcome.tokens_tried) == (2, "task-2", 2)
     assert {state.state for state in bench.store._keys.values()} == {State.DONE}
+
+
+def test_what_a_caller_holds_stays_the_first_token(bench: Bench) -> None:
+    with Attempt(SIGNUP, _answering(bench, refused(), refused()).services()) as attempt:
+        attempt.start()
+        attempt.open()
+        held = attempt.obtain()
+        attempt.submit()
+    assert attempt.token is held
 
 
 def test_both_refused_is_the_forms_fault_where_tokens_are_known_to_be_good(bench: Bench) -> None:

@@ -169,8 +169,9 @@ def test_a_form_that_is_not_submitted_may_have_any_action(open_form):
 def test_a_status_in_place_of_the_page_is_told_apart(site, open_form, status, error, words):
     site.page(PAGE, "<h1>no</h1>", status=status)
 
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as caught:
         open_form(page=None)
+    assert getattr(caught.value, "status", status) == status
 
 
 def test_an_answer_that_is_no_html_is_named(site, open_form):

@@ -74,7 +74,7 @@ def test_a_json_rule_is_met_exactly_when_the_value_stands_at_its_path(
 ) -> None:
     answer = _answer(text=json.dumps(document))
 
-    found, held = answer.json_value(".".join(path))
+    found, held = answer.find_json(".".join(path))
     met = Rule(json={".".join(path): value}).matches(answer)  # type: ignore[dict-item]
 
     assert met == (found and type(held) is type(value) and held == value)
@@ -91,9 +91,11 @@ def test_several_rules_are_met_together_exactly_when_each_is(parts: list[tuple[b
 
 @given(st.text(max_size=200), st.text(max_size=20))
 def test_no_body_and_no_path_makes_a_json_lookup_fail(text: str, path: str) -> None:
-    found, value = _answer(text=text).json_value(path)
+    answer = _answer(text=text)
+    found, value = answer.find_json(path)
 
     assert found or value is None
+    assert answer.json_value(path, "nothing") == (value if found else "nothing")
 
 
 SPEC = FormSpec("signup", "/signup", CaptchaType.TURNSTILE, success=Rule((303,)), refused=Rule((422,)))

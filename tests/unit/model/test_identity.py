@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -89,3 +90,22 @@ def test_a_value_that_looks_like_a_name_is_not_replaced_again() -> None:
 
 def test_the_names_of_a_template_are_found_known_or_not() -> None:
     assert placeholders_in("{identity.email} and {nickname}") == ["identity.email", "nickname"]
+
+
+@pytest.mark.parametrize(
+    ("email", "sink", "belongs"),
+    [
+        ("a@example.com", None, True),
+        ("a@mail.EXAMPLE.org", None, True),
+        ("a@shop.test", None, True),
+        ("a@gmail.com", None, False),
+        ("a@notexample.com", None, False),
+        ("a@qa-mail.shop.example.net", "qa-mail.shop.example.net", True),
+        ("a@QA-mail.shop.de", "qa-mail.shop.de", True),
+        ("a@one.qa-mail.shop.de", "qa-mail.shop.de", True),
+        ("a@notqa-mail.shop.de", "qa-mail.shop.de", False),
+        ("nobody", None, False),
+    ],
+)
+def test_an_address_is_on_a_reserved_domain_or_the_teams_own(email: str, sink: str | None, belongs: bool) -> None:
+    assert replace(Identity.make("r1"), email=email).belongs_to(sink) is belongs

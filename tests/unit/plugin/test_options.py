@@ -33,7 +33,7 @@ class Mounted:
     def getgroup(self, name: str, description: str = "") -> SimpleNamespace:
         return SimpleNamespace(addoption=lambda flag, **rest: self.options.update({flag: rest}))
 
-    def addini(self, name: str, help: str, default: object = None) -> None:
+    def addini(self, name: str, help: str, type: object = None, default: object = None) -> None:
         self.inis[name] = help
 
 

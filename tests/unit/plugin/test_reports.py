@@ -1,25 +1,28 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pytest_captcha_qa.errors import (
+    BalanceExhausted,
     BudgetExhausted,
     CaptchaQAError,
     ConfigError,
     PageError,
     ProviderUnavailable,
     ScopeDenied,
+    SessionUnclear,
 )
 from pytest_captcha_qa.model.attempt import Fault, Outcome, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.plugin import reports
-from pytest_captcha_qa.reporting.verdict import Cause
+from pytest_captcha_qa.reporting.causes import Cause
 
 
 def item(*outcomes: Outcome, used: tuple[str, ...] = (), forms: tuple[str, ...] = ()) -> Any:
-    made: Any = SimpleNamespace(nodeid="test_it.py::test_it", stash=pytest.Stash())
+    made: Any = SimpleNamespace(nodeid="test_it.py::test_it", stash=pytest.Stash(), path=Path(__file__))
     made.stash[reports.FORMS] = forms
     made.stash[reports.CASE] = SimpleNamespace(outcomes=list(outcomes), used_forms=used)
     return made
@@ -40,6 +43,13 @@ def call(error: BaseException | None = None) -> Any:
     if error is None:
         return SimpleNamespace(excinfo=None)
     return SimpleNamespace(excinfo=SimpleNamespace(value=error))
+
+
+def failed_of(outcomes: list[Outcome]) -> AssertionError:
+    """Return the failure of a line that asserts the outcomes."""
+    with pytest.raises(AssertionError) as told:
+        assert all(outcomes) and outcomes  # noqa: PT018 - one line fails
+    return told.value
 
 
 def cause(item: Any, error: BaseException | None, outcome: str = "failed") -> Cause | None:
@@ -63,11 +73,23 @@ def test_an_error_of_ours_gives_its_code_and_sentence(error: CaptchaQAError, cod
 
 def test_a_failed_assertion_is_explained_by_the_worst_outcome() -> None:
     outcomes = [outcome(Fault.PROVIDER, "no token"), outcome(Fault.PRODUCT, "refused"), outcome(None)]
-    assert cause(item(*outcomes), AssertionError()) == Cause(1, "refused", "test_it.py::test_it")
+    assert cause(item(*outcomes), failed_of(outcomes)) == Cause(1, "refused", "test_it.py::test_it")
+
+
+def test_a_failure_whose_place_is_not_known_is_explained_and_not_waived() -> None:
+    expected = Cause(12, "no token", "test_it.py::test_it", waivable=False)
+    assert cause(item(outcome(Fault.PROVIDER, "no token")), AssertionError()) == expected
+
+
+def test_a_failure_beside_a_bad_outcome_is_its_consequence_and_not_waived() -> None:
+    told = cause(item(outcome(Fault.PROVIDER, "no token")), failed_of([]))
+    said = "test_it.py::test_it failed of something else, after an attempt: no token"
+    assert told == Cause(12, said, "test_it.py::test_it", waivable=False)
 
 
 def test_a_failed_assertion_without_a_bad_outcome_is_the_tests_own() -> None:
-    assert cause(item(outcome(None)), AssertionError()) == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it")
+    told = cause(item(outcome(None)), AssertionError())
+    assert told == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it", waivable=False)
 
 
 @pytest.mark.parametrize("word", ["passed", "skipped", "rerun"])
@@ -83,7 +105,7 @@ def test_a_failure_that_is_run_again_counts_for_nothing() -> None:
 
 
 def test_a_failure_of_an_ordinary_test_counts_as_one() -> None:
-    assert reports.cause_of(report()) == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it")
+    assert reports.cause_of(report()) == Cause(1, "test_it.py::test_it failed", "test_it.py::test_it", waivable=False)
     assert not reports.is_captcha_report(report())
 
 
@@ -110,10 +132,41 @@ def test_an_outage_can_be_shown_as_a_skip_and_keeps_its_code() -> None:
     assert reports.cause_of(made) == Cause(12, "down", "test_it.py::test_it", failed=False)
 
 
-@pytest.mark.parametrize("error", [ConfigError("write it so"), AssertionError()])
-def test_nothing_but_an_outage_is_shown_as_a_skip(error: BaseException) -> None:
+@pytest.mark.parametrize(
+    ("faults", "shown"),
+    [
+        ((Fault.INFRASTRUCTURE,), "skipped"),
+        ((Fault.PROVIDER, Fault.INFRASTRUCTURE), "skipped"),
+        ((Fault.UNDETERMINED,), "failed"),
+        ((Fault.PROVIDER, Fault.UNDETERMINED), "failed"),
+    ],
+)
+def test_what_is_undetermined_is_no_outage(faults: tuple[Fault, ...], shown: str) -> None:
     made = report()
-    reports.annotate(item(), call(error), made)
+    reports.annotate(item(*map(outcome, faults)), call(AssertionError()), made)
+    reports.show_outage_as_skip(made)
+    told = reports.cause_of(made)
+    assert made.outcome == shown
+    assert told is not None
+    assert (told.code, told.failed) == (12, shown == "failed")
+
+
+def test_what_fails_in_a_teardown_is_not_waived_with_the_form() -> None:
+    made = report()
+    made.when = "teardown"
+    reports.annotate(item(outcome(Fault.PRODUCT)), call(AssertionError()), made)
+    told = reports.cause_of(made)
+    assert told is not None
+    assert not told.waivable
+
+
+@pytest.mark.parametrize("fault", [None, Fault.PRODUCT])
+@pytest.mark.parametrize(
+    "error", [ConfigError("write it so"), BalanceExhausted("no money"), SessionUnclear("what now"), AssertionError()]
+)
+def test_nothing_but_an_outage_is_shown_as_a_skip(error: BaseException, fault: Fault | None) -> None:
+    made = report()
+    reports.annotate(item(outcome(fault)), call(error), made)
     reports.show_outage_as_skip(made)
     assert made.failed
 

@@ -8,13 +8,22 @@ import pytest
 from pytest_captcha_qa.plugin.reruns import most_tries
 
 
-def config(*, plugin: bool = True, force: int | None = None, reruns: int | None = None, ini: str = "") -> Any:
-    options = {"force_reruns": force, "reruns": reruns}
-    return SimpleNamespace(
+def item(
+    *,
+    plugin: bool = True,
+    force: int | None = None,
+    reruns: int | None = None,
+    mode: str | None = None,
+    ini: str = "",
+    mark: pytest.MarkDecorator | None = None,
+) -> Any:
+    options = {"force_reruns": force, "reruns": reruns, "reruns_mode": mode}
+    config = SimpleNamespace(
         pluginmanager=SimpleNamespace(hasplugin=lambda name: plugin and name == "rerunfailures"),
         getoption=lambda name, default=None: options.get(name, default),
         getini=lambda name: ini,
     )
+    return SimpleNamespace(config=config, get_closest_marker=lambda name: mark.mark if mark is not None else None)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +36,15 @@ def config(*, plugin: bool = True, force: int | None = None, reruns: int | None 
         ({"force": 1, "reruns": 3}, 2),
         ({"ini": "many"}, 1),
         ({"plugin": False, "reruns": 2}, 1),
+        ({"mark": pytest.mark.flaky(reruns=3), "reruns": 1}, 4),
+        ({"mark": pytest.mark.flaky(2)}, 3),
+        ({"mark": pytest.mark.flaky}, 2),
+        ({"mark": pytest.mark.flaky(reruns=3), "force": 1}, 2),
+        ({"mark": pytest.mark.flaky(reruns=3), "reruns": 2, "mode": "append"}, 6),
+        ({"mark": pytest.mark.flaky(reruns=3), "plugin": False}, 1),
     ],
 )
-def test_the_options_of_rerunfailures_tell_how_often_a_test_may_run(given: dict[str, Any], tries: int) -> None:
-    assert most_tries(config(**given)) == tries
+def test_the_options_and_the_marker_of_rerunfailures_tell_how_often_a_test_may_run(
+    given: dict[str, Any], tries: int
+) -> None:
+    assert most_tries(item(**given)) == tries

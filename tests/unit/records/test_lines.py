@@ -42,7 +42,9 @@ def sample_attempt() -> AttemptLine:
     return line
 
 
-LINES: list[Line] = [HEADER, replace(HEADER, shard="2"), STARTED, sample_attempt(), EVENT, FOOTER]
+EXTRA = {"squad": "checkout", "slow": False, "share": 0.5, "note": None, "n" * 40: "x" * 200}
+EXTENDED = replace(sample_attempt(), extra=EXTRA)
+LINES: list[Line] = [HEADER, replace(HEADER, shard="2"), STARTED, sample_attempt(), EXTENDED, EVENT, FOOTER]
 
 
 def test_the_sample_of_the_contracts_comes_back_byte_for_byte():
@@ -128,6 +130,24 @@ def test_long_texts_are_cut_and_say_so():
 
 def test_no_more_than_six_characters_of_a_token_leave():
     assert to_json(replace(sample_attempt(), token_prefix="03AGdBq24PBCqLmOx"))["token_prefix"] == "03AGdB"
+
+
+def test_of_the_fields_of_extensions_only_what_fits_leaves_and_is_read():
+    given = {"good": 1, "bad name": 2, "listed": [3], "long": "x" * 201, **{f"more_{n}": n for n in range(30)}}
+    wanted = {"good": 1, **{f"more_{n}": n for n in range(19)}}
+    assert to_json(replace(sample_attempt(), extra=given))["extra"] == wanted
+    read = from_json({**json.loads(SAMPLE), "extra": given})
+    assert isinstance(read, AttemptLine)
+    assert read.extra == wanted
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [[], {"a b": 1}, {"x" * 41: 1}, {"a": [1]}, {"a": "x" * 201}, {f"a{n}": n for n in range(21)}],
+    ids=["list", "name", "long name", "value", "long value", "too many"],
+)
+def test_the_schema_refuses_other_fields_of_extensions(extra):
+    assert not VALIDATOR.is_valid({**json.loads(SAMPLE), "extra": extra})
 
 
 def test_what_is_not_on_the_list_stays_inside():

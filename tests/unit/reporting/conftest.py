@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,7 @@ from pytest_captcha_qa.model.record import AttemptLine, EventLine, Footer, Heade
 from pytest_captcha_qa.records.runs import Run, RunFile
 
 TS = "2026-11-29T11:18:03.120Z"
-MakeAttempt = Callable[..., AttemptLine]
 MakeRun = Callable[..., Run]
-
-
-@pytest.fixture
-def attempt() -> MakeAttempt:
-    """Make an attempt on `signup` that passed, changed by keywords."""
-    numbers = itertools.count(1)
-
-    def make(**changes: Any) -> AttemptLine:
-        fields: dict[str, Any] = {
-            "ts": TS, "id": f"a{next(numbers)}", "slug": "signup", "captcha": "turnstile", "task_id": "1",
-            "wait": 8.0, "verify_status": "pass", "env": "staging", "release": "1.3.0", "run_id": "r1",
-            "project": "default", "account": "main", "provider": "captchaai", "key_mode": "live",
-            "purpose": "check", "expect": "accept", "outcome": "ok", "fault": None, "error": None,
-            "source": "solved", "generation": 1, "submits": 1, "polls": 2, "seconds": {},
-            "token_prefix": None, "http_status": 200, "variant": None, "attempt": 1, "worker": None,
-            "worker_version": "0.3.0", "nodeid": "t.py::test_signup",
-        }  # fmt: skip
-        return AttemptLine(**(fields | changes))
-
-    return make
 
 
 @pytest.fixture

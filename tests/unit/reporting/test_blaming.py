@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.reporting.blaming import settled
+from pytest_captcha_qa.reporting.causes import Cause, Session
 from pytest_captcha_qa.reporting.forms import FormState
-from pytest_captcha_qa.reporting.verdict import Cause, Session, decide
+from pytest_captcha_qa.reporting.verdict import decide
 
 TWICE: Mapping[str, Any] = {
     "outcome": "indeterminate", "verify_status": "fail", "fault": "undetermined", "http_status": 422,

@@ -50,7 +50,7 @@ def run_of(attempt: MakeAttempt) -> Callable[..., Run]:
     return make
 
 
-def test_a_failure_is_told_in_ten_aligned_lines(attempt: MakeAttempt) -> None:
+def test_a_failure_is_told_in_twelve_aligned_lines(attempt: MakeAttempt) -> None:
     failure = Failure(
         attempt(**REFUSED),
         owner="team-accounts",
@@ -61,6 +61,7 @@ def test_a_failure_is_told_in_ten_aligned_lines(attempt: MakeAttempt) -> None:
     )
     assert explained(failure, ROOT) == [
         "form          signup (turnstile), environment staging",
+        "when          release 1.3.0, 2026-11-29T11:18:03.120Z (run r1)",
         "owner         team-accounts",
         "phase         submit the form",
         "fault         product: the site refused a fresh token",
@@ -69,6 +70,8 @@ def test_a_failure_is_told_in_ten_aligned_lines(attempt: MakeAttempt) -> None:
         "last pass     release 1.2.0, 2026-11-28T10:00:00.000Z (run nightly-6)",
         "control       form 'login' of the same type accepted one",
         "evidence      reports/failures/a1/",
+        "next          compare the backend's secret and vendor address with the page's sitekey; "
+        "its log has what the vendor answered",
         "run again     pytest --captcha-env=staging 'tests/test_it.py::test_signup[a b]'",
     ]
 
@@ -76,7 +79,7 @@ def test_a_failure_is_told_in_ten_aligned_lines(attempt: MakeAttempt) -> None:
 def test_what_is_not_known_is_said(attempt: MakeAttempt) -> None:
     failed = attempt(**REFUSED | {"nodeid": None, "http_status": None, "seconds": {}, "error": None})
     lines = explained(Failure(failed), ROOT)
-    assert lines[1:] == [
+    assert lines[2:] == [
         "owner         not configured",
         "phase         start",
         "fault         product: the form did not do what was expected",
@@ -85,6 +88,7 @@ def test_what_is_not_known_is_said(attempt: MakeAttempt) -> None:
         "last pass     none in the earlier records",
         "control       –",
         "evidence      none was kept",
+        "next          open the page; if it was changed on purpose, change forms.signup too",
         "run again     no test made this attempt",
     ]
 
@@ -121,6 +125,20 @@ def test_the_phase_is_the_last_step_that_took_time(attempt: MakeAttempt, steps: 
 def test_the_command_can_be_pasted_into_a_shell(attempt: MakeAttempt) -> None:
     command = rerun_command(attempt(env="my env", nodeid="t.py::test[$(rm -rf)]"))
     assert command == "pytest --captcha-env='my env' 't.py::test[$(rm -rf)]'"
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("pytest_captcha_qa/suites/test_v.py", "--pyargs 'pytest_captcha_qa.suites.test_v::test_it[login:ru]'"),
+        (".venv/x/pytest_captcha_qa/suites/test_v.py", "--pyargs 'pytest_captcha_qa.suites.test_v::test_it[login:ru]'"),
+        ("", "--captcha-suite -k 'test_it[login:ru]'"),
+        ("suites/test_v.py", "'suites/test_v.py::test_it[login:ru]'"),
+    ],
+)
+def test_the_command_finds_a_test_of_the_built_in_suite(attempt: MakeAttempt, module: str, arguments: str) -> None:
+    command = rerun_command(attempt(nodeid=f"{module}::test_it[login:ru]"))
+    assert command == f"pytest --captcha-env=staging {arguments}"
 
 
 def test_a_script_gets_the_same(attempt: MakeAttempt) -> None:

@@ -52,6 +52,7 @@ def test_a_forms_verdict_is_that_of_its_worst_attempt(attempt, changes, state, f
         ([BROKEN], FormState.FAILED),
         ([BROKEN, REFUSED], FormState.FAILED),
         ([{}, TAKEN], FormState.FAILED),
+        ([BROKEN | {"attempt": -1}], FormState.FAILED),
         ([DOWN], FormState.NOT_MEASURED),
         ([{}, LOST], FormState.INDETERMINATE),
         ([{}, DENIED], FormState.INDETERMINATE),

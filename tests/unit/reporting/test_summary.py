@@ -8,8 +8,10 @@ import pytest
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.model.attempt import KeyMode
 from pytest_captcha_qa.model.record import EventLine
+from pytest_captcha_qa.reporting.causes import Cause, Session
 from pytest_captcha_qa.reporting.summary import TOLD_EVENTS, WHAT_KEYS_CAN_PROVE, summary
-from pytest_captcha_qa.reporting.verdict import WEAK_EVIDENCE, Cause, Session, decide
+from pytest_captcha_qa.reporting.verdict import EXTENSION_FAILED, WEAK_EVIDENCE, decide
+from pytest_captcha_qa.reporting.verdict_file import verdict_json
 
 ROOT = Path.cwd()
 SESSION = Session(pytest_exit=0, selected_forms=["signup", "login"], captcha_tests=2, environment="staging")
@@ -115,6 +117,16 @@ def test_what_limits_the_result_is_said(attempt, run, header, names, sentence):
     assert any(sentence in line for line in said)
 
 
+def test_extensions_that_failed_are_said_on_one_line_with_how_often(attempt, run):
+    data = {"module": "qa.captcha", "function": "record_fields", "error": "KeyError"}
+    failed = replace(event(EXTENSION_FAILED), data=data)
+    verdict = decide(SESSION, run(attempt(), failed, failed, replace(failed, data={})))
+    assert (
+        "extensions failed, records and verdicts stand without them: qa.captcha: record_fields raised KeyError "
+        "(2 times), ?: ? raised ? (once)"
+    ) in texts(verdict)
+
+
 def test_lost_attempts_are_said_and_have_no_figures(attempt, run):
     lost = attempt(outcome="lost", verify_status="skipped", fault="infrastructure", wait=None, submits=0)
     said = texts(decide(replace(SESSION, selected_forms=["signup"]), run(lost)))
@@ -191,6 +203,13 @@ def test_every_code_that_applies_has_its_line_below_the_one_that_decides(attempt
     ]
 
 
+def test_a_form_of_the_environment_that_no_test_is_about_is_named(attempt, run):
+    owners = {"signup": None, "login": None, "invisible": "team"}
+    verdict = decide(replace(SESSION, selected_forms=["signup"], owners=owners), run(attempt()))
+    assert "measured 1/1 · no test selected for invisible, login · 1 submit" in texts(verdict)
+    assert verdict_json(verdict, ROOT)["coverage"]["unselected_forms"] == ["invisible", "login"]
+
+
 def test_a_selected_form_without_any_attempt_is_not_measured(attempt, run):
     said = texts(decide(SESSION, run(attempt())))
     assert said[1] == "login   –            –      –      –      –        –  –"
@@ -243,7 +262,7 @@ def test_an_unknown_release_is_said(attempt, run):
 def test_every_key_mode_has_its_sentence_and_the_events_have_the_engines_names():
     assert set(WHAT_KEYS_CAN_PROVE) == set(KeyMode)
     names = {value for name, value in vars(events).items() if name.isupper()}
-    assert {WEAK_EVIDENCE, *TOLD_EVENTS} <= names
+    assert {WEAK_EVIDENCE, EXTENSION_FAILED, *TOLD_EVENTS} <= names
 
 
 def test_flaky_tests_are_counted_and_their_forms_named(attempt, run):

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_captcha_qa.reporting.verdict import Cause, Session, decide
+from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.verdict import decide
 
 NODE = "t.py::test_signup"
 GREEN = Session(pytest_exit=0, selected_forms=["signup"], captcha_tests=1, environment="staging")
@@ -195,6 +196,12 @@ def test_coverage_is_measured_of_selected(attempt, run):
     verdict = decide(session, run(attempt(), attempt(slug="elsewhere")))
     assert (verdict.measured, verdict.selected) == (1, 2)
     assert [form.slug for form in verdict.forms] == ["elsewhere", "login", "signup"]
+
+
+def test_a_form_that_many_tests_share_a_login_on_counts_as_selected(attempt, run):
+    shared, refused = attempt(nodeid=None), attempt(slug="admin", nodeid=None, outcome="failed", verify_status="error")
+    verdict = decide(replace(GREEN, selected_forms=[]), run(shared, refused))
+    assert (verdict.measured_forms, verdict.not_measured_forms) == (("signup",), ("admin",))
 
 
 ORDER = (3, 4, 2, 15, 14, 1, 10, 13, 12, 16, 11)

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.model.record import EventLine
-from pytest_captcha_qa.reporting.verdict import Cause, Session, decide
+from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.verdict import decide
 from pytest_captcha_qa.reporting.verdict_file import relative, verdict_json, write_verdict
 
 GREEN = Session(pytest_exit=0, selected_forms=["signup"], captcha_tests=1, environment="staging")
@@ -88,6 +89,7 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
             "selected": 1,
             "measured_forms": ["signup"],
             "not_measured_forms": [],
+            "unselected_forms": [],
         },
         "cost": {"submits": 1, "price": 0.001, "budget": None},
         "flaky": 0,
@@ -95,6 +97,7 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
         "damaged": 0,
         "events": {"store_degraded": 2, "weak_evidence": 1},
         "weak_evidence": {"http://a.example": 200},
+        "extension_faults": {},
         "records": ["reports/records/staging/r1.jsonl"],
     }
     assert [file.name for file in path.parent.iterdir()] == ["verdict.json"]
@@ -113,6 +116,13 @@ def test_a_form_that_saw_only_refusals_has_a_verdict_of_its_own(attempt, run):
     content = verdict_json(decide(GREEN, run(attempt(expect="refuse", verify_status="fail"))), Path.cwd())
     signup = content["forms"]["signup"]
     assert (signup["verdict"], signup["fault"], signup["measured"]) == ("refusals only", None, True)
+
+
+def test_a_verdict_that_cannot_take_its_place_leaves_no_draft(attempt, run, tmp_path):
+    (tmp_path / "verdict.json").mkdir()
+    with pytest.raises(RecordError, match="the verdict cannot be written"):
+        write_verdict(decide(GREEN, run(attempt())), tmp_path / "verdict.json", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["verdict.json"]
 
 
 def test_a_verdict_that_cannot_be_written_is_an_error(attempt, run, tmp_path):

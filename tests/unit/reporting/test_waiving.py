@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_captcha_qa.model.waiver import Waiver
+from pytest_captcha_qa.reporting.causes import Cause, Session
 from pytest_captcha_qa.reporting.summary import summary
-from pytest_captcha_qa.reporting.verdict import Cause, Session, decide
+from pytest_captcha_qa.reporting.verdict import decide
 from pytest_captcha_qa.reporting.verdict_file import verdict_json
 
 DAY = date(2026, 12, 1)
@@ -26,6 +27,7 @@ BROKEN = {
     "slug": "legacy", "nodeid": NODE, "outcome": "failed", "fault": "product", "verify_status": "fail",
     "error": {"code": "refused", "message": "a good token was refused"},
 }  # fmt: skip
+BYPASS = BROKEN | {"expect": "refuse", "verify_status": "pass"}
 DOWN = BROKEN | {"outcome": "indeterminate", "fault": "provider", "verify_status": "skipped"}
 FAILED = Cause(1, "a good token was refused", NODE)
 
@@ -108,6 +110,8 @@ def test_a_waiver_without_a_ticket_shows_none(attempt, run):
         ("a bypassed verification", [BROKEN], [FAILED, Cause(14, "a used token was accepted")], 14),
         ("a failure of the test itself", [{"slug": "legacy", "nodeid": NODE}], [FAILED], 1),
         ("a failure that no attempt explains", [], [FAILED], 1),
+        ("what had to be refused and was accepted", [BYPASS], [FAILED], 1),
+        ("a failure of the test's teardown", [BROKEN], [FAILED, replace(FAILED, waivable=False)], 1),
         ("another test's failure", [BROKEN], [FAILED, Cause(1, "no", "t.py::test_ordinary")], 1),
         ("an assertion after an outage that the test took", [DOWN], [FAILED], 1),
         ("another form's failure in the same test", [BROKEN, BROKEN | {"slug": "signup"}], [FAILED], 1),
@@ -133,6 +137,11 @@ def test_a_waived_failure_hides_nothing_that_another_form_did_not_report(attempt
 def test_what_no_test_reported_of_a_waived_form_is_waived_too(attempt, run):
     verdict = decide(replace(SESSION, pytest_exit=0), run(attempt(), attempt(**BROKEN)))
     assert (verdict.exit, verdict.waived_failures) == (0, 1)
+
+
+def test_a_bypass_that_no_test_reported_is_not_waived(attempt, run):
+    verdict = decide(replace(SESSION, pytest_exit=0), run(attempt(), attempt(**BYPASS)))
+    assert verdict.exit == 1
 
 
 def test_records_that_are_incomplete_are_never_waived(attempt, run):
@@ -165,6 +174,7 @@ def test_coverage_names_what_was_not_measured_and_until_when_it_is_waived(attemp
     assert "measured 1/3 (not measured: legacy, waived until 2026-12-10, login) · 2 submits" in texts(verdict)
     assert verdict_json(verdict, Path.cwd())["coverage"] == {
         "measured": 1, "selected": 3, "measured_forms": ["signup"], "not_measured_forms": ["legacy", "login"],
+            "unselected_forms": [],
     }  # fmt: skip
 
 

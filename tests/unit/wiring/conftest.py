@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +15,7 @@ from pytest_captcha_qa.config.sources import load
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup
 
 SETTINGS = """\
+{first}
 [accounts.local]
 provider = "{provider}"
 url_env = "PROVIDER_URL"
@@ -54,12 +57,31 @@ VARIABLES = {
 }
 
 
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """`module(text)` writes a module of the team and returns its name."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    made: list[str] = []
+
+    def write(text: str) -> str:
+        made.append(f"flows_{next(_NUMBERS)}")
+        (tmp_path / f"{made[-1]}.py").write_text(text)
+        return made[-1]
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> Callable[..., EnvironmentConfig]:
-    """`environment(more="", provider="sandbox")` reads an environment whose addresses nobody serves."""
+    """`environment(more="", provider="sandbox", first="")` reads an environment whose addresses nobody serves."""
 
-    def read(more: str = "", *, provider: str = "sandbox", **options: object) -> EnvironmentConfig:
-        (tmp_path / "captcha-qa.toml").write_text(SETTINGS.format(more=more, provider=provider))
+    def read(more: str = "", *, provider: str = "sandbox", first: str = "", **options: object) -> EnvironmentConfig:
+        (tmp_path / "captcha-qa.toml").write_text(SETTINGS.format(more=more, provider=provider, first=first))
         said = {f"captcha_{name}": value for name, value in options.items()}
         settings = load(tmp_path, tmp_path, options={"captcha_env": "staging", **said}, ini={}, environ=VARIABLES)
         return settings.environment()

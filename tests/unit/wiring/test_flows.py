@@ -17,7 +17,7 @@ from pytest_captcha_qa.model.form import Answer, ConfirmSpec, Rule
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.testing import FakeGrants, form
-from pytest_captcha_qa.transport import Reply
+from pytest_captcha_qa.transport import NO_PAYLOAD, Payload, Reply
 from pytest_captcha_qa.wiring.flows import Effects, PreparingDriver
 from pytest_captcha_qa.wiring.site import CaptchaEnv, HttpSession, Site
 
@@ -31,9 +31,11 @@ class OnePage:
     """Stands in for HttpClient: answers everything with a page that has a form."""
 
     asked: list[str] = field(default_factory=list)
+    sent: list[Payload] = field(default_factory=list)
 
-    def request(self, method: str, url: Url, **_: Any) -> Reply:
+    def request(self, method: str, url: Url, *, payload: Payload = NO_PAYLOAD, **_: Any) -> Reply:
         self.asked.append(f"{method} {url.target}")
+        self.sent.append(payload)
         return Reply(200, url, {"Content-Type": "text/html"}, PAGE)
 
 
@@ -93,6 +95,34 @@ def test_the_steps_and_the_page_are_asked_in_one_session(opened):
     assert opened(steps) == ("/login", ["POST /cart", "GET /login"])
 
 
+@pytest.fixture
+def session(site) -> HttpSession:
+    return HttpSession(site, OnePage())  # type: ignore[arg-type]
+
+
+def test_a_session_changes_things_as_a_page_of_the_site_does(session):
+    session.post("/first", data={"a": "b"})
+    session.get("/login?next=/", headers={"Accept-Language": "ru"})
+    session.put("/it", json={"a": 1}, headers={"X-XSRF-TOKEN": "t", "Authorization": "Bearer t"})
+    session.patch("/it", data={"a": "b"})
+    session.delete("/it")
+
+    assert session.client.asked == ["POST /first", "GET /login?next=/", "PUT /it", "PATCH /it", "DELETE /it"]
+    first, page, put, patch, delete = session.client.sent
+    assert (first.body, first.headers["Referer"], first.headers["Origin"]) == (b"a=b", f"{SITE}/", SITE)
+    assert page.headers == {"Accept-Language": "ru"}
+    assert (put.body, put.headers["X-XSRF-TOKEN"], put.headers["Authorization"]) == (b'{"a": 1}', "t", "Bearer t")
+    assert [one.headers["Referer"] for one in (put, patch, delete)] == [f"{SITE}/login?next=/"] * 3
+    assert (patch.body, delete.body) == (b"a=b", None)
+
+
+@pytest.mark.parametrize("name", ["User-Agent", "cookie", "X-Captcha-QA-Run", "Host", "two words"])
+def test_a_session_sends_no_header_that_is_the_clients(session, name):
+    with pytest.raises(ConfigError, match=rf"cannot send the header '{name}': it (cannot|must) be"):
+        session.get("/", headers={name: "x"})
+    assert session.client.asked == []
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
@@ -113,6 +143,15 @@ def test_a_function_says_whether_the_effect_is_there(site, team, shows, lacking)
     effects = Effects(site, OnePage)  # type: ignore[arg-type]
 
     assert effects.lacking(question, Deadline(9, what="it")) == lacking
+
+
+def test_an_answer_is_no_effect(site, team):
+    team(lambda http, env, identity: Answer(500, Url.parse(f"{SITE}/mail")))
+    spec = form("login", confirm=ConfirmSpec(function="flows_of_the_team:step"))
+    question = EffectQuestion(spec, Url.parse(f"{SITE}/login"), ME, {})
+
+    with pytest.raises(ConfigError, match="returned an answer of the site, which says nothing about the effect"):
+        Effects(site, OnePage).lacking(question, Deadline(9, what="it"))  # type: ignore[arg-type]
 
 
 def test_without_a_function_the_address_is_asked(site):

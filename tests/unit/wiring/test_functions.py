@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, PageError, ScopeDenied, UnknownName
+from pytest_captcha_qa.wiring import functions
 from pytest_captcha_qa.wiring.functions import TeamFunction
 
 KEY = "forms.signup.prepare"
-_NUMBERS = itertools.count()
-
-
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """`module(text)` writes a module of the team and returns its name."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    made: list[str] = []
-
-    def write(text: str) -> str:
-        made.append(f"flows_{next(_NUMBERS)}")
-        (tmp_path / f"{made[-1]}.py").write_text(text)
-        return made[-1]
-
-    yield write
-    for name in made:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -85,10 +68,12 @@ def test_what_cannot_be_found_is_told_with_its_key(load, text, error, words):
             ConfigError,
             r"forms.signup.prepare: flows_\d+:steps itself raised KeyError at fl",
         ),
+        ("import os; os.environ['NOT_THERE']", ConfigError, r"raised KeyError \(NOT_THERE\) at flows_\d+.py:2"),
+        ("{}.nothing", ConfigError, r"raised AttributeError \(nothing\) at flows_\d+.py:2"),
         ("assert 's3cret' == ''", PageError, r"an assertion of flows_\d+:steps failed at flows_\d+.py:2"),
         ("import json; json.loads('{s3cret')", ConfigError, r"raised JSONDecodeError at flows_\d+.py:2"),
     ],
-    ids=["error", "assertion", "in a library"],
+    ids=["error", "no variable", "no attribute", "assertion", "in a library"],
 )
 def test_what_goes_wrong_in_it_names_it_and_its_line_and_repeats_no_text(load, body, error, words):
     steps = load(f"def steps():\n    {body}")
@@ -99,6 +84,15 @@ def test_what_goes_wrong_in_it_names_it_and_its_line_and_repeats_no_text(load, b
     assert caught.value.__cause__ is not None
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "text", ["async def steps(): return True", "def steps(): yield True", "async def steps(): yield True"]
+)
+def test_a_function_that_has_only_begun_is_refused(load, text):
+    with pytest.raises(ConfigError, match=r"flows_\d+:steps is asynchronous or a generator, and has done nothing yet"):
+        load(text)()
+
+
 @pytest.mark.parametrize("error", [ScopeDenied("no"), KeyboardInterrupt(), SystemExit(3)])
 def test_our_own_errors_and_interrupts_go_on_as_they_are(load, error: BaseException):
     steps = load("def steps(error): raise error")
@@ -106,6 +100,17 @@ def test_our_own_errors_and_interrupts_go_on_as_they_are(load, error: BaseExcept
     with pytest.raises(type(error)) as caught:
         steps(error)
     assert caught.value is error
+
+
+def test_what_ends_the_run_goes_on_though_it_is_an_ordinary_exception(load, monkeypatch):
+    monkeypatch.setattr(functions, "_ENDING", set())
+    functions.let_pass(TimeoutError)
+    steps = load("def steps(error): raise error")
+
+    with pytest.raises(TimeoutError):
+        steps(TimeoutError("the job's time is over"))
+    with pytest.raises(ConfigError):
+        steps(LookupError("its own"))
 
 
 def test_every_error_it_turns_into_is_one_of_ours():

@@ -1,8 +1,10 @@
-"""What the engine's tests share: benches with a manual clock, and grants that a real account would get."""
+"""What unit tests of several rooms share: benches with a manual clock, grants of a real account, attempt lines."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,10 +13,12 @@ from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.errors import ScopeDenied
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, EnvKind
+from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.testing import Bench, ManualClock
 
 SHOP = "https://shop.example"
+TS = "2026-11-29T11:18:03.120Z"
 
 
 class ProvenGrants:
@@ -58,5 +62,25 @@ def challenge() -> Challenge:
 def proven(bench: Bench) -> Callable[..., GrantSource]:
     def make(origin: str = SHOP, solves_per_hour: int | None = None) -> GrantSource:
         return ProvenGrants(bench.clock, origin, solves_per_hour)
+
+    return make
+
+
+@pytest.fixture
+def attempt() -> Callable[..., AttemptLine]:
+    """Make an attempt on `signup` that passed, changed by keywords."""
+    numbers = itertools.count(1)
+
+    def make(**changes: Any) -> AttemptLine:
+        fields: dict[str, Any] = {
+            "ts": TS, "id": f"a{next(numbers)}", "slug": "signup", "captcha": "turnstile", "task_id": "1",
+            "wait": 8.0, "verify_status": "pass", "env": "staging", "release": "1.3.0", "run_id": "r1",
+            "project": "default", "account": "main", "provider": "captchaai", "key_mode": "live",
+            "purpose": "check", "expect": "accept", "outcome": "ok", "fault": None, "error": None,
+            "source": "solved", "generation": 1, "submits": 1, "polls": 2, "seconds": {},
+            "token_prefix": None, "http_status": 200, "variant": None, "attempt": 1, "worker": None,
+            "worker_version": "0.3.0", "nodeid": "t.py::test_signup",
+        }  # fmt: skip
+        return AttemptLine(**(fields | changes))
 
     return make

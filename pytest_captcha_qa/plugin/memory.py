@@ -1,0 +1,46 @@
+"""What attempts have recorded, remembered for the reports of the tests that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_captcha_qa.engine.ports import EvidenceSink, RecordSink
+from pytest_captcha_qa.engine.services import Services
+from pytest_captcha_qa.model.attempt import Outcome
+from pytest_captcha_qa.model.evidence import Exchange
+from pytest_captcha_qa.model.record import AttemptLine, Line
+
+
+class Memory:
+    """The attempts of one test, or those that the tests of a process share, and which of them failed."""
+
+    def __init__(self) -> None:
+        self.recorded: list[AttemptLine] = []
+        self.failed: list[tuple[AttemptLine, Outcome]] = []
+
+    def of(self, services: Services) -> Services:
+        """Return the same services, whose records and evidence are also remembered here."""
+        records = _Records(services.records, self.recorded)
+        return replace(services, records=records, evidence=_Evidence(services.evidence, self.failed))
+
+
+class _Records:
+    def __init__(self, sink: RecordSink, remembered: list[AttemptLine]) -> None:
+        self._sink = sink
+        self._remembered = remembered
+
+    def write(self, line: Line) -> None:
+        self._sink.write(line)
+        if isinstance(line, AttemptLine):
+            self._remembered.append(line)
+
+
+class _Evidence:
+    def __init__(self, sink: EvidenceSink, remembered: list[tuple[AttemptLine, Outcome]]) -> None:
+        self._sink = sink
+        self._remembered = remembered
+
+    def keep(self, line: AttemptLine, outcome: Outcome, exchanges: Sequence[Exchange]) -> None:
+        self._sink.keep(line, outcome, exchanges)
+        self._remembered.append((line, outcome))
