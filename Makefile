@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint soak bench setup clean
+.PHONY: demo test lint soak bench faults setup clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -25,6 +25,10 @@ soak: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pytest tests -m bench -s -p no:cacheprovider
+
+# What real SDKs and our own client make of everything a solving service can do wrong; needs the registry once.
+faults: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -m faults
 
 setup: $(READY)
 

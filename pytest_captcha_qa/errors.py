@@ -11,8 +11,12 @@ CaptchaQAError
 ├── SessionRefused              the site refused the login that many tests share (exit 1)
 ├── SessionUnclear              what became of the login that many tests share is undetermined (exit 12)
 ├── ProviderError               the solving service did not deliver (exit 12)
-│   ├── ProviderUnavailable     no usable answer: network, 5xx, HTML, rate limit of the transport
-│   ├── ProviderBusy            no free slot or too many requests
+│   ├── ProviderUnavailable     no usable answer: network, 5xx, HTML, unknown text
+│   │   ├── ProviderDown        it has not answered anybody for a while, so it was not asked
+│   │   └── ProviderNotRunning  nobody listens where the team's own solver should run
+│   ├── ProviderBusy            no free slot
+│   │   └── RateLimited         too many requests: the whole account must slow down
+│   ├── TaskSilent              an empty answer about a task: not ready yet, read before or unknown
 │   ├── TaskUnknown             the service does not know the task id
 │   ├── Unsolvable              the service gave up on the challenge
 │   └── RequestRejected         the service calls the request malformed
@@ -176,10 +180,39 @@ class ProviderUnavailable(ProviderError):
         self.sent = sent
 
 
+class ProviderDown(ProviderUnavailable):
+    """The service has answered nobody for a while, so this call was not made; one at a time looks if it is back."""
+
+    code = "provider_down"
+
+    def __init__(self, message: str, *, retry_after: float | None = None, sent: bool = False) -> None:
+        """Keep the sentence; nothing was sent."""
+        super().__init__(message, retry_after=retry_after, sent=sent)
+
+
+class ProviderNotRunning(ProviderUnavailable):
+    """The solver on the team's own machine is not running; to try again would not start it."""
+
+    code = "provider_not_running"
+
+
 class ProviderBusy(ProviderError):
-    """The service has no free slot for this account or asks to slow down."""
+    """The service has no free slot for this account."""
 
     code = "provider_busy"
+    retryable = True
+
+
+class RateLimited(ProviderBusy):
+    """The service asks the account to slow down."""
+
+    code = "rate_limited"
+
+
+class TaskSilent(ProviderError):
+    """The service said nothing about a task: it is not ready yet, was read before, or is unknown."""
+
+    code = "task_silent"
     retryable = True
 
 

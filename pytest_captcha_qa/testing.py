@@ -107,6 +107,7 @@ class ScriptedProvider:
     slots: ThreadsInfo | None = None
     told: list[Challenge] = field(default_factory=list)
     polled: list[str] = field(default_factory=list)
+    reported: list[tuple[str, bool]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -146,6 +147,11 @@ class ScriptedProvider:
     def threads(self, deadline: Deadline) -> ThreadsInfo | None:
         """Return `slots`."""
         return self.slots
+
+    def report(self, task_id: str, *, good: bool, deadline: Deadline) -> bool:
+        """Keep the report."""
+        self.reported.append((task_id, good))
+        return True
 
 
 @dataclass

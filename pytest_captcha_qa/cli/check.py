@@ -20,6 +20,7 @@ from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.wiring.extensions import Extension, extension_or_fault
+from pytest_captcha_qa.wiring.providers import unsolvable_forms
 
 _WIDEST = 44
 
@@ -35,7 +36,7 @@ def check(
         settings = _settings(env, config)
         explained = _explained(settings, form)
         extensions = {name: extension_or_fault(name, settings.folder) for name in settings.catalog.extensions}
-    found = [*(problem for environment in explained for problem in environment.problems), *extensions.values()]
+    found = [*_problems(settings, explained), *extensions.values()]
     problems = list(dict.fromkeys(problem for problem in found if isinstance(problem, str)))
     run = [*run_rows(settings), *_extension_rows(settings, extensions)]
     if as_json:
@@ -46,6 +47,12 @@ def check(
         for problem in problems:
             typer.echo(f"error: {problem}", err=True)
     raise typer.Exit(ConfigError.exit_code if problems else 0)
+
+
+def _problems(settings: Settings, explained: list[Explained]) -> Iterator[str]:
+    for each in explained:
+        yield from each.problems
+        yield from unsolvable_forms(settings.environment(each.name), [leaving.form for leaving in each.leaves])
 
 
 def _settings(env: str | None, config: str | None) -> Settings:

@@ -12,7 +12,7 @@ _HIGHEST_PORT = 65535
 
 
 def sandbox(
-    port: Annotated[str, typer.Option(metavar="PORT", help="first of four ports; 0 takes free ones")] = "0",
+    port: Annotated[str, typer.Option(metavar="PORT", help="first of five ports in a row; 0 takes free ones")] = "0",
     time_scale: Annotated[str, typer.Option(metavar="FACTOR", help="factor for solve times; 0 solves at once")] = "1.0",
     seed: Annotated[str | None, typer.Option(metavar="N", help="makes solve times repeatable")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the addresses as one JSON object")] = False,
@@ -24,4 +24,4 @@ def sandbox(
 
     from pytest_captcha_qa.sandbox.server import serve
 
-    serve(first, json_line=as_json, time_scale=scale, seed=number)
+    serve(first, json_line=as_json, time_scale=scale, seed=number, https=True)

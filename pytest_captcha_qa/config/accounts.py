@@ -12,9 +12,10 @@ from pydantic import AfterValidator, Field
 
 from pytest_captcha_qa.config.table import Number, Table, Text, VariableName, Whole
 from pytest_captcha_qa.config.variables import Reference, Variables
-from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.errors import ConfigError, MissingSecret
 from pytest_captcha_qa.model.attempt import KeyMode
 from pytest_captcha_qa.model.policy import AccountLimits
+from pytest_captcha_qa.model.solver_proxy import SolverProxy
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.scope import TokenSource
 
@@ -64,7 +65,8 @@ class ProviderTraits:
     """What is true of a provider: what its tokens prove, whether it takes a key and an address.
 
     `default_key`: the variable its key stands in by custom; `default_address`: where it is without `url_env`;
-    `scalable`: whether it can solve faster; `spoken`: whether this version has a dialect for it.
+    `scalable`: whether it can solve faster; `spoken`: whether this version has a dialect for it; `patience`: least
+    seconds that a solve is given, whatever its type.
     """
 
     source: TokenSource
@@ -74,17 +76,22 @@ class ProviderTraits:
     default_address: Callable[[Variables], str] | None = None
     scalable: bool = False
     spoken: bool = False
+    patience: float = 0.0
 
+
+# Its own client gives up after 300 s; it may queue, load the page and solve for longer than that.
+_CAPSKIP_PATIENCE = 450.0
 
 # R3.4: CapSkip runs on the team's own machine and has variables of its own. Clouds have fixed addresses.
 PROVIDERS: dict[ProviderName, ProviderTraits] = {
     ProviderName.CAPTCHAAI: ProviderTraits(TokenSource.LIVE, Need.REQUIRED, spoken=True),
     ProviderName.CAPSKIP: ProviderTraits(
         TokenSource.LIVE, Need.OPTIONAL, Need.OPTIONAL,
-        default_key="CAPSKIP_API_KEY", default_address=_capskip_address,
+        default_key="CAPSKIP_API_KEY", default_address=_capskip_address, spoken=True,
+        patience=_CAPSKIP_PATIENCE,
     ),
-    ProviderName.TWOCAPTCHA: ProviderTraits(TokenSource.LIVE, Need.REQUIRED),
-    ProviderName.TESTKEYS: ProviderTraits(TokenSource.TESTKEYS, Need.NONE),
+    ProviderName.TWOCAPTCHA: ProviderTraits(TokenSource.LIVE, Need.REQUIRED, spoken=True),
+    ProviderName.TESTKEYS: ProviderTraits(TokenSource.TESTKEYS, Need.NONE, spoken=True),
     ProviderName.SANDBOX: ProviderTraits(TokenSource.SANDBOX, Need.OPTIONAL, Need.OPTIONAL, scalable=True, spoken=True),
     ProviderName.STANDIN: ProviderTraits(TokenSource.STANDIN, Need.OPTIONAL, Need.REQUIRED),
 }  # fmt: skip
@@ -130,6 +137,7 @@ class AccountTable(Table):
     max_in_flight: Whole = 10
     price_per_1000: Annotated[Number, Field(ge=0)] | None = None
     time_scale: Annotated[Number, Field(ge=0)] | None = None
+    report: bool = False
 
     def faults(self) -> Iterable[tuple[str, str]]:
         """Yield what the provider needs and lacks, and what it has no use for."""
@@ -154,13 +162,16 @@ class AccountTable(Table):
             yield "time_scale", f"is for the sandbox only; nobody can make {self.provider} solve faster"
         if (self.solver_proxy_env or self.solver_proxy_file) and traits.source is not TokenSource.LIVE:
             yield "solver_proxy_env", f"means nothing for {self.provider}, which solves nothing on the web"
+        if self.report and traits.source is not TokenSource.LIVE:
+            yield "report", f"means nothing for {self.provider}, whose tokens nobody is paid for"
 
 
 @dataclass(frozen=True, slots=True)
 class AccountConfig:
     """One account, ready for use; secrets are read when they are asked for.
 
-    `key`, `address`, `solver_proxy`: None if there is none; `time_scale` is a factor of sandbox solve times.
+    `key`, `address`, `solver_proxy`: None if there is none; `time_scale` is a factor of sandbox solve times; `report`:
+    whether the provider is told what became of its tokens.
     """
 
     name: str
@@ -171,6 +182,7 @@ class AccountConfig:
     max_in_flight: int
     price_per_1000: float | None
     time_scale: float
+    report: bool = False
 
     @property
     def source(self) -> TokenSource:
@@ -198,6 +210,28 @@ class AccountConfig:
             raise ConfigError(
                 f"{self.address.named} is no usable address for account {self.name!r}: {refused}"
             ) from None
+
+    @property
+    def proxy(self) -> SolverProxy | None:
+        """The proxy that the provider should solve through, None if there is none.
+
+        Raises:
+            MissingSecret: the variable or file that should hold it is empty.
+            ConfigError: what stands there is no proxy.
+        """
+        if self.solver_proxy is None:
+            return None
+        try:
+            return SolverProxy.parse(self.solver_proxy.text())
+        except MissingSecret:
+            raise
+        except ConfigError as error:
+            raise ConfigError(f"{self.solver_proxy.key}: {self.solver_proxy.named}: {error.message}") from None
+
+    @property
+    def patience(self) -> float:
+        """Least seconds that a solve is given, whatever its type."""
+        return traits_of(self.provider).patience
 
     def limits(self, *, run_budget: int | None = None) -> AccountLimits:
         """Return the account's limits with the most submits of this run."""

@@ -11,19 +11,34 @@ from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.scope import TokenSource
 
-# What a provider is told beside type and page URL (R0.5), per type; as the page shows it unless configured.
+# What a provider is told beside the type (R0.5), per type; as the page shows it unless configured. `page`: its URL.
 TOLD: dict[CaptchaType, tuple[str, ...]] = {
-    CaptchaType.RECAPTCHA_V2: ("sitekey",),
-    CaptchaType.RECAPTCHA_V2_INVISIBLE: ("sitekey",),
-    CaptchaType.RECAPTCHA_V3: ("sitekey", "action", "min_score"),
-    CaptchaType.RECAPTCHA_ENTERPRISE: ("sitekey", "action", "min_score"),
-    CaptchaType.TURNSTILE: ("sitekey", "action", "cdata"),
-    CaptchaType.HCAPTCHA: ("sitekey",),
-    CaptchaType.GEETEST_V3: ("gt", "challenge"),
-    CaptchaType.GEETEST_V4: ("captcha_id",),
-    CaptchaType.FRIENDLY_V2: ("sitekey",),
-    CaptchaType.ALTCHA: ("the ALTCHA challenge",),
+    CaptchaType.RECAPTCHA_V2: ("sitekey", "page"),
+    CaptchaType.RECAPTCHA_V2_INVISIBLE: ("sitekey", "page"),
+    CaptchaType.RECAPTCHA_V3: ("sitekey", "action", "min_score", "page"),
+    CaptchaType.RECAPTCHA_ENTERPRISE: ("sitekey", "kind of key", "action", "min_score", "page"),
+    CaptchaType.TURNSTILE: ("sitekey", "action", "cdata", "page"),
+    CaptchaType.HCAPTCHA: ("sitekey", "page"),
+    CaptchaType.GEETEST_V3: ("gt", "challenge", "page"),
+    CaptchaType.GEETEST_V4: ("captcha_id", "page"),
+    CaptchaType.FRIENDLY_V2: ("sitekey", "page"),
+    CaptchaType.ALTCHA: ("the ALTCHA challenge", "page"),
     CaptchaType.IMAGE: ("the bytes of the image",),
+}
+
+# What the widget of a type fetches from the site beside its page.
+FETCHED: dict[CaptchaType, str | None] = {
+    CaptchaType.RECAPTCHA_V2: None,
+    CaptchaType.RECAPTCHA_V2_INVISIBLE: None,
+    CaptchaType.RECAPTCHA_V3: None,
+    CaptchaType.RECAPTCHA_ENTERPRISE: None,
+    CaptchaType.TURNSTILE: None,
+    CaptchaType.HCAPTCHA: None,
+    CaptchaType.GEETEST_V3: None,
+    CaptchaType.GEETEST_V4: None,
+    CaptchaType.FRIENDLY_V2: None,
+    CaptchaType.ALTCHA: "challenge",
+    CaptchaType.IMAGE: "image",
 }
 
 _TOLD_BY: dict[TokenSource, str | None] = {
@@ -76,15 +91,18 @@ def _to_provider(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str
         configured = getattr(form, name, None)
         if name == "sitekey" and configured:
             yield f"sitekey as the page shows it (expected: {configured})"
+        elif name == "page":
+            yield "the page's URL without its query"
         elif name == "min_score":
             yield from () if configured is None else (f"min_score {configured:g}",)
         else:
             yield f"{name} {configured}" if configured else f"{name} as the page shows it"
-    yield "the page's URL without its query"
     if account.key is not None:
         yield f"the account's key ({account.key.named})"
     if account.solver_proxy is not None:
-        yield f"the URL of the solver's proxy ({account.solver_proxy.named})"
+        yield f"the proxy to solve through, with its password ({account.solver_proxy.named}), where the type allows one"
+    if account.report:
+        yield "afterwards whether the token was accepted"
 
 
 def _to_site(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
@@ -92,6 +110,8 @@ def _to_site(environment: EnvironmentConfig, form: FormSpec) -> Iterator[str]:
     if any(rules.needs_proof(pattern.origin) for pattern in environment.origins):
         yield "GET of the ownership proof"
     yield f"GET {form.path.partition('?')[0]}"
+    if FETCHED[form.type] is not None:
+        yield f"GET of the {FETCHED[form.type]}, unless the page itself holds it"
     if form.prepare is not None:
         yield f"before the page: whatever {form.prepare} asks of it"
     if form.verify.via.submits_form:

@@ -12,7 +12,7 @@ from pytest_captcha_qa.config.accounts import AccountTable, ProviderName
 from pytest_captcha_qa.config.forms import FormTable
 from pytest_captcha_qa.config.rules import site_path
 from pytest_captcha_qa.config.table import Number, Table, Text, VariableName, Whole
-from pytest_captcha_qa.model.captcha import CaptchaType, facts
+from pytest_captcha_qa.model.captcha import CaptchaType, facts, is_test_sitekey
 from pytest_captcha_qa.model.form import EnvKind, VerifyVia
 from pytest_captcha_qa.model.policy import KeyTimes, Timeouts
 from pytest_captcha_qa.model.url import Origin, Url, UrlRefused
@@ -20,6 +20,7 @@ from pytest_captcha_qa.model.waiver import MOST_DAYS
 from pytest_captcha_qa.scope import OriginPattern
 
 _ONE_PEM = ": put certificate and key into one PEM file and name it with client_cert_file"
+_NEVER = "in an environment of kind production it is always a mistake"
 _STAND_INS = frozenset({ProviderName.SANDBOX, ProviderName.STANDIN})
 
 
@@ -182,6 +183,8 @@ class EnvTable(Table):
 
     def account_faults(self, account: AccountTable) -> Iterable[tuple[str, str]]:
         """Yield what does not fit the account the environment uses."""
+        if self.kind is EnvKind.PRODUCTION:
+            yield from self._test_key_faults(account)
         plays_vendor = account.provider in _STAND_INS
         for slug, form in self.forms.items():
             key, named = f"forms.{slug}.verify.url_env", form.verify.url_env or form.verify.url_file
@@ -193,6 +196,14 @@ class EnvTable(Table):
                     f"is missing: no vendor knows tokens of {account.provider}; "
                     "name the variable with the stand-in's address (or url_file)",
                 )
+
+    def _test_key_faults(self, account: AccountTable) -> Iterable[tuple[str, str]]:
+        """Yield where official test keys would be used in production."""
+        if account.provider is ProviderName.TESTKEYS:
+            yield "account", f"uses the vendors' official test keys, which let everybody pass; {_NEVER}"
+        for slug, form in self.forms.items():
+            if form.sitekey and is_test_sitekey(form.type, form.sitekey):
+                yield f"forms.{slug}.sitekey", f"is an official test key, which lets everybody pass; {_NEVER}"
 
     def _address_faults(self) -> Iterable[tuple[str, str]]:
         if self.origins is None:

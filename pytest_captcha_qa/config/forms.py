@@ -28,17 +28,17 @@ from pytest_captcha_qa.model.form import Effect, Encoding, FormSpec, ScorePolicy
 _HERE = Path()
 
 # Which of these keys mean something for a type: what a widget may carry (reference/provider-protocol.md, per type), and
-# `token_field` for types whose solution is a single text.
+# `token_field` for types whose solution is a single text, `sitekey` for those that have one.
 TYPE_KEYS: dict[CaptchaType, frozenset[str]] = {
-    CaptchaType.RECAPTCHA_V2: frozenset({"token_field"}),
-    CaptchaType.RECAPTCHA_V2_INVISIBLE: frozenset({"token_field"}),
-    CaptchaType.RECAPTCHA_V3: frozenset({"token_field", "action", "min_score", "score_policy"}),
-    CaptchaType.RECAPTCHA_ENTERPRISE: frozenset({"token_field", "action", "min_score", "score_policy"}),
-    CaptchaType.TURNSTILE: frozenset({"token_field", "action", "cdata"}),
-    CaptchaType.HCAPTCHA: frozenset({"token_field"}),
-    CaptchaType.GEETEST_V3: frozenset(),
-    CaptchaType.GEETEST_V4: frozenset(),
-    CaptchaType.FRIENDLY_V2: frozenset({"token_field"}),
+    CaptchaType.RECAPTCHA_V2: frozenset({"sitekey", "token_field"}),
+    CaptchaType.RECAPTCHA_V2_INVISIBLE: frozenset({"sitekey", "token_field"}),
+    CaptchaType.RECAPTCHA_V3: frozenset({"sitekey", "token_field", "action", "min_score", "score_policy"}),
+    CaptchaType.RECAPTCHA_ENTERPRISE: frozenset({"sitekey", "token_field", "action", "min_score", "score_policy"}),
+    CaptchaType.TURNSTILE: frozenset({"sitekey", "token_field", "action", "cdata"}),
+    CaptchaType.HCAPTCHA: frozenset({"sitekey", "token_field"}),
+    CaptchaType.GEETEST_V3: frozenset({"sitekey"}),
+    CaptchaType.GEETEST_V4: frozenset({"sitekey"}),
+    CaptchaType.FRIENDLY_V2: frozenset({"sitekey", "token_field"}),
     CaptchaType.ALTCHA: frozenset({"token_field"}),
     CaptchaType.IMAGE: frozenset({"token_field"}),
 }

@@ -11,6 +11,7 @@ from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, traits_o
 from pytest_captcha_qa.config.environments import OnStoreLoss, lies_in, single_origin
 from pytest_captcha_qa.config.variables import Reference
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
+from pytest_captcha_qa.model.captcha import official_secrets
 from pytest_captcha_qa.model.form import EnvKind, FormSpec
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.model.waiver import Waiver
@@ -126,7 +127,8 @@ class EnvironmentConfig:
 
     def references(self, forms: Iterable[str] | None = None) -> Iterator[Reference]:
         """Yield all that a run on these forms, by default all, reads from outside the file and cannot do without."""
-        named: list[object] = [self.base, self.account.key, self.account.address]
+        account = self.account
+        named: list[object] = [self.base, account.key, account.address, account.solver_proxy]
         named += self.http.references()
         for slug in self.forms if forms is None else forms:
             named += (self.verify[slug].secret, self.verify[slug].url, *self.field_values.get(slug, {}).values())
@@ -146,11 +148,20 @@ class EnvironmentConfig:
         faults = map(_fault, self._readers(slugs))
         unusable = [fault.message for fault in faults if fault is not None and not isinstance(fault, MissingSecret)]
         files = [f"env.{self.name}.http.{key}: {path} is no file" for key, path in self.http.absent_files()]
-        return list(dict.fromkeys([*self._unworkable(), *absent.values(), *unusable, *files, *unusable_files]))
+        found = [*self._unworkable(), *absent.values(), *unusable, *files, *unusable_files, *self._test_secrets(slugs)]
+        return list(dict.fromkeys(found))
+
+    def _test_secrets(self, slugs: Iterable[str]) -> Iterator[str]:
+        """Yield which site secrets of production are official test secrets, with which everybody passes."""
+        secrets = {slug: self.verify[slug].secret for slug in slugs if self.kind is EnvKind.PRODUCTION}
+        for slug, reference in secrets.items():
+            if reference is not None and _fault(reference.text) is None and reference.text() in official_secrets():
+                yield f"forms.{slug}.verify: {reference.named} holds an official test secret, which lets everybody pass"
 
     def _readers(self, slugs: Iterable[str]) -> Iterator[Callable[[], object]]:
         """Yield what reads a value that must have a certain shape."""
         yield lambda: self.account.url
+        yield lambda: self.account.proxy
         if self.origins:
             yield lambda: self.base_url
         yield from self.http.readers()
@@ -170,8 +181,6 @@ class EnvironmentConfig:
                 f"accounts.{account.name}.url_env is missing: only `demo` starts a sandbox itself; "
                 "name the variable that holds the provider address of yours"
             )
-        if account.solver_proxy is not None:
-            yield f"{account.solver_proxy.key}: a solver's proxy is not in this version yet; leave it out"
         if self.store is not None:
             yield f"{self.store.key}: a shared store is not in this version yet; leave it out to use the embedded one"
 

@@ -181,6 +181,7 @@ class _Resolver:
             max_in_flight=table.max_in_flight,
             price_per_1000=table.price_per_1000,
             time_scale=1.0 if table.time_scale is None else table.time_scale,
+            report=table.report,
         )
 
     def _default_address(self, table: AccountTable) -> Url | None:

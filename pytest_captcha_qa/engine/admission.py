@@ -1,23 +1,24 @@
-"""Before each submit: the account's pause, the run's budget, the origin's caps, a slot, the spacing."""
+"""Before each submit: the account's pause, a slot, its turn, the run's budget, the origin's caps."""
 
 from __future__ import annotations
 
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from pytest_captcha_qa.engine.glance import Glance
 from pytest_captcha_qa.engine.ports import Clock, Limits
+from pytest_captcha_qa.engine.slots import Slots
 from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
     BudgetExhausted,
     KeyRejected,
-    ProviderUnavailable,
-    StoreUnavailable,
+    RateLimited,
 )
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.policy import AccountLimits
@@ -28,27 +29,23 @@ _RUN = 7 * DAY
 _POLL = 0.25
 _KEEP = 5.0
 _PROBATION_PATIENCE = 150.0
+_LOOK = 1.0  # seconds for which what was read of a flag is believed
+# After the service has said that there was too much at once, submits are spread like this, in seconds, for a minute.
+_SPREAD, _SPREAD_FOR = (0.1, 0.2), 60.0
 
-Pausing = BalanceExhausted | KeyRejected | ProviderUnavailable
+Pausing = BalanceExhausted | KeyRejected
 
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    """How long an error stops an account, in seconds, and whether for this run only."""
+    """How long an error stops an account if the service does not say, in seconds."""
 
     error: type[Pausing]
     seconds: float
-    this_run: bool = False
 
 
-# 2captcha asks for a minute between calls without balance and lifts a ban for wrong keys after five. A service that
-# failed three times in a row is left alone for a moment, so that a run against a dead one ends in seconds; the next run
-# asks anew.
-_PAUSES = (
-    _Pause(BalanceExhausted, 60.0),
-    _Pause(KeyRejected, 300.0),
-    _Pause(ProviderUnavailable, 20.0, this_run=True),
-)
+# 2captcha asks for a minute between calls without balance and lifts a ban for wrong keys after five.
+_PAUSES = (_Pause(BalanceExhausted, 60.0), _Pause(KeyRejected, 300.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,8 @@ Counted = tuple[_Cap, ...]
 class Admission:
     """Decides whether and when one account may submit; shared over workers through the Limits port.
 
-    `account` names it in the store, the same for all who use its key; `name` is what the configuration calls it.
+    `account` names it in the store, the same for all who use its key; `name` is what the configuration calls it;
+    `scale` shortens pauses for a sandbox whose solve times are scaled.
     """
 
     account: str
@@ -76,7 +74,12 @@ class Admission:
     rules: AccountLimits
     clock: Clock
     stop: Stop
+    scale: float = 1.0
     random: random.Random = field(default_factory=random.Random)
+
+    def __post_init__(self) -> None:
+        self.slots = Slots(self.account, self.limits, self.rules, self.clock, self.scale)
+        self._polls_held = Glance(lambda: self.limits.flag(self._polls) is not None, _LOOK * self.scale, self.clock)
 
     @contextmanager
     def slot(self, deadline: Deadline, meanwhile: Callable[[], None]) -> Iterator[str]:
@@ -85,25 +88,34 @@ class Admission:
         `meanwhile` is called while waiting, to keep a lease alive.
 
         Raises:
-            BalanceExhausted, KeyRejected, ProviderUnavailable: the account is paused.
+            BalanceExhausted, KeyRejected: the account is paused.
             DeadlineExceeded, Stopped: the wait for a slot ended.
         """
         owner = uuid4().hex
         keep = self._now_and_then(meanwhile)
         self.check_pause()
-        while not self._acquire(owner):
+        while not self.slots.acquire(owner):
             self.stop.wait(deadline.cap(_POLL * self.random.uniform(0.5, 1.5)))
             self.check_pause()
             keep()
         try:
             yield owner
         finally:
-            with suppress(StoreUnavailable):  # its lease lapses by itself; the result must not be lost over it
-                self.limits.release(self._slots, owner)
+            self.slots.release(owner)
+
+    @contextmanager
+    def occupied(self) -> Iterator[str]:
+        """Hold a slot without waiting for one, for a task that was accepted before; yields its owner."""
+        owner = uuid4().hex
+        self.slots.occupy(owner)
+        try:
+            yield owner
+        finally:
+            self.slots.release(owner)
 
     def keep_slot(self, owner: str) -> None:
-        """Renew the slot's lease; called with every poll."""
-        self._acquire(owner)
+        """Renew the slot's lease, also that of a slot beyond the limit."""
+        self.slots.occupy(owner)
 
     def count_submit(self, challenge: Challenge, grant: ScopeGrant) -> Counted:
         """Count one submit against every cap that applies, before it is sent; return what to give `take_back`.
@@ -141,12 +153,42 @@ class Admission:
             self.stop.wait(min(1.0, patience.remaining()))
             keep()
 
-    def wait_for_turn(self, deadline: Deadline) -> None:
-        """Wait until the account's spacing between submits allows the next one."""
-        if self.rules.spacing:
-            self.stop.wait(
-                deadline.cap(self.limits.next_allowed(f"{self.account}:spacing", spacing=self.rules.spacing))
+    def turn(self, deadline: Deadline) -> float:
+        """Reserve the account's next submit and return the seconds until then.
+
+        Raises:
+            RateLimited: the service has asked for a pause that outlasts the deadline.
+        """
+        spread = self.limits.flag(self._spread) is not None
+        spacing = max(self.rules.spacing, self.scale * self.random.uniform(*_SPREAD) if spread else 0.0)
+        seconds = self.limits.next_allowed(self._turns, spacing=spacing)
+        if seconds > deadline.remaining():
+            raise RateLimited(
+                f"the service asked account {self.name!r} to pause; it may submit again in {seconds:.0f} s, which is "
+                "later than this attempt can wait",
+                retry_after=seconds,
             )
+        return seconds
+
+    def slow_down(self, owner: str, *, hold: float | None = None) -> None:
+        """Go on with fewer tasks in flight and with submits spread, since the service was busy.
+
+        `owner` is that of the slot it had no thread for; `hold`: seconds in which nobody shall submit for the account.
+        """
+        self.slots.rest(owner)
+        self.limits.raise_flag(self._spread, "yes", seconds=max(1.0, _SPREAD_FOR * self.scale))
+        if hold:
+            self.limits.hold(self._turns, seconds=hold)
+
+    def hold_polls(self, seconds: float) -> None:
+        """Let nobody poll for the account in these seconds: the service was asked too often."""
+        self.limits.raise_flag(self._polls, "yes", seconds=seconds)
+        self._polls_held.see(True)
+
+    @property
+    def polls_are_held(self) -> bool:
+        """Whether nobody shall poll for the account now."""
+        return self._polls_held()
 
     def note_verified(self, challenge: Challenge) -> None:
         """End the probation of a sitekey: one of its tokens was verified by the team's backend (R0.5)."""
@@ -161,12 +203,13 @@ class Admission:
         return next((form for form in forms if self.limits.flag(self._control(form)) is not None), None)
 
     def pause(self, error: Pausing) -> None:
-        """Stop the account for all workers, for as long as the error's kind needs."""
+        """Stop the account for all workers, for as long as the service says or the error's kind needs."""
         for pause in _PAUSES:
             if isinstance(error, pause.error):
-                until = datetime.fromtimestamp(self.clock.utc() + pause.seconds, UTC)
+                seconds = error.retry_after or pause.seconds
+                until = datetime.fromtimestamp(self.clock.utc() + seconds, UTC)
                 told = f"until {until:%H:%M:%S} UTC, after {error.message}"
-                self.limits.raise_flag(self._paused(pause), told, seconds=pause.seconds)
+                self.limits.raise_flag(self._paused(pause), told, seconds=seconds)
 
     def resume(self) -> None:
         """Let a paused account go on: its balance is back."""
@@ -177,7 +220,7 @@ class Admission:
         """Return quietly unless the account is paused.
 
         Raises:
-            BalanceExhausted, KeyRejected, ProviderUnavailable: what paused it.
+            BalanceExhausted, KeyRejected: what paused it.
         """
         for pause in _PAUSES:
             told = self.limits.flag(self._paused(pause))
@@ -192,11 +235,19 @@ class Admission:
         return f"{self.account}:run:{self.run_id}:control:{form}"
 
     @property
-    def _slots(self) -> str:
-        return f"{self.account}:slots"
+    def _turns(self) -> str:
+        return f"{self.account}:spacing"
+
+    @property
+    def _polls(self) -> str:
+        return f"{self.account}:polls:held"
+
+    @property
+    def _spread(self) -> str:
+        return f"{self.account}:spread"
 
     def _paused(self, pause: _Pause) -> str:
-        return f"{self.account}:paused:{pause.error.code}" + (f":{self.run_id}" if pause.this_run else "")
+        return f"{self.account}:paused:{pause.error.code}"
 
     def _now_and_then(self, do: Callable[[], None]) -> Callable[[], None]:
         """Return a function that does it when the last time is long enough ago."""
@@ -209,9 +260,6 @@ class Admission:
                 last = self.clock.monotonic()
 
         return beat
-
-    def _acquire(self, owner: str) -> bool:
-        return self.limits.acquire(self._slots, owner, limit=self.rules.max_in_flight, lease=self.rules.slot_lease)
 
     def _on_probation(self, challenge: Challenge, grant: ScopeGrant) -> bool:
         return grant.source is TokenSource.LIVE and self.limits.flag(_sitekey(challenge, "verified")) is None

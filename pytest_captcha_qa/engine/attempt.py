@@ -17,9 +17,9 @@ from pytest_captcha_qa.engine.obtaining import Order
 from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
 from pytest_captcha_qa.engine.recording import Ended, attempt_line, outcome_of, seconds_by_step, started_line
 from pytest_captcha_qa.engine.services import Services
-from pytest_captcha_qa.engine.solving import Tally
 from pytest_captcha_qa.engine.steps import Steps
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import facts

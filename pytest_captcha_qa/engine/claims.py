@@ -209,6 +209,7 @@ def _resume(state: KeyState, request: ClaimRequest, at: Moment) -> Resume:
         age=at.now - state.task.submitted_at,
         not_ready_age=at.now - state.task.not_ready_at,
         suspect=state.task.epoch != at.epoch,
+        tries=state.tries,
     )
 
 

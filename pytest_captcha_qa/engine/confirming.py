@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.blame import Control, Judgement, confirmed, control_of, unconfirmed
+from pytest_captcha_qa.engine.feedback import tell_provider
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
@@ -53,6 +54,7 @@ def confirm(
         return unconfirmed(first, error.message)
     if judgement.result is Result.OK:
         services.emit(events.Event(events.TOKEN_REFUSED_ONCE, told))
+        tell_provider(services, task_id, good=False)  # a form that refuses both says nothing about tokens
     return confirmed(judgement, _control(form, services))
 
 

@@ -42,3 +42,4 @@ CONFIRMATION = "confirmation"  # a fresh token was refused, a second one is trie
 EXTENSION_FAILED = "extension_failed"  # code of the team raised; what it was told of stands without it
 EXTENSION_REFUSED = "extension_refused"  # a field that an extension gave is not recorded, or with a secret masked
 TOKEN_REFUSED_ONCE = "token_refused_once"  # the second one was accepted: the provider's fault
+TOKEN_REPORTED = "token_reported"  # the service was told what became of a token; with `code` it did not take it

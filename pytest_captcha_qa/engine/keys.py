@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.blame import Judgement
+from pytest_captcha_qa.engine.feedback import tell_provider
 from pytest_captcha_qa.engine.obtaining import Held
 from pytest_captcha_qa.engine.ports import Granted, Resume
 from pytest_captcha_qa.engine.services import Services
@@ -92,6 +93,8 @@ class InHand:
         with self._told_if_not_closed():
             store.done(lease, judgement.result, session=self._session_to_keep(judgement))
             store.verified(lease.key, lease.generation, status)
+        if status is VerifyStatus.PASS:
+            tell_provider(self.services, self.task_id, good=True)
         with self._told_if_not_closed():
             if status is VerifyStatus.PASS and self.services.about.key_mode is KeyMode.LIVE:
                 admission = self.services.obtainer.solver.admission

@@ -26,8 +26,9 @@ from pytest_captcha_qa.engine.ports import (
     Won,
 )
 from pytest_captcha_qa.engine.reactions import may_make_another_task
-from pytest_captcha_qa.engine.solving import Solver, Tally
+from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import (
     CaptchaQAError,
     DeadlineExceeded,
@@ -105,7 +106,7 @@ class Obtainer:
         except OwnerLost:
             return None
         except ProviderError as error:
-            if not may_make_another_task(error, claim.tries if isinstance(claim, Granted) else 0):
+            if not may_make_another_task(error, claim.tries):
                 raise
             self._tell_lost_task(order, claim, error)
             return None
@@ -127,7 +128,7 @@ class Obtainer:
             self.emit(events.Event(events.TOKEN_RENEWED, data | {"why": error.code}))
 
     def _held(self, order: Order, ready: Ready, source: Source) -> Held:
-        self.learn(ready.solution.parts.values())
+        self.learn(ready.solution.secrets)
         return Held(order, ready, source, self.clock.monotonic() - ready.age)
 
     def refusal(self, form: str, claim: Done | Indeterminate | Conflict | Failed) -> CaptchaQAError:

@@ -90,6 +90,9 @@ class Provider(Protocol):
     def threads(self, deadline: Deadline) -> ThreadsInfo | None:
         """Return slots and their use, None where the service does not say."""
 
+    def report(self, task_id: str, *, good: bool, deadline: Deadline) -> bool:
+        """Tell the service what the team's backend made of a token; return whether it takes such a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class PollTimes:
@@ -148,7 +151,8 @@ class Granted:
 class Resume:
     """The caller owns a task that was submitted before; `age` in seconds since the submit.
 
-    `not_ready_age`: seconds since it was last known not to be ready; `suspect`: the store was restarted since.
+    `not_ready_age`: seconds since it was last known not to be ready; `suspect`: the store was restarted since; `tries`
+    counts failed tries of this generation before.
     """
 
     lease: Lease
@@ -156,6 +160,7 @@ class Resume:
     age: float
     not_ready_age: float
     suspect: bool = False
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +267,15 @@ class StateStore(Protocol):
         """Give back connections and files."""
 
 
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Failures in a row: how many, over how many seconds from the first to the last, and what the last one was."""
+
+    failures: int
+    seconds: float
+    note: str
+
+
 class Limits(Protocol):
     """Counters and leases of one account, shared by all its workers. Names are chosen by the engine."""
 
@@ -280,8 +294,20 @@ class Limits(Protocol):
     def next_allowed(self, name: str, *, spacing: float) -> float:
         """Reserve the next moment, `spacing` seconds after the previous one; return the seconds until it."""
 
+    def hold(self, name: str, *, seconds: float) -> None:
+        """Give out no moment of `next_allowed` before so many seconds from now."""
+
+    def strike(self, name: str, note: str, *, keep: float) -> Streak:
+        """Count one more failure in a row and return the row; it is forgotten `keep` seconds after its last."""
+
+    def streak(self, name: str) -> Streak | None:
+        """Return the failures in a row, None if there are none."""
+
+    def end_streak(self, name: str) -> None:
+        """Forget the failures: there was a success."""
+
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
-        """Set a flag (pause, breaker) for so many seconds."""
+        """Set a flag (pause, number of threads) for so many seconds."""
 
     def flag(self, name: str) -> str | None:
         """Return the flag's value while it is up."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_captcha_qa.engine.obtaining import Held
-from pytest_captcha_qa.engine.solving import Tally
+from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import CaptchaQAError, PageError, TargetUnavailable, VerifierError
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,

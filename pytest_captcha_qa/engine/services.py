@@ -37,7 +37,8 @@ class Services:
     """Everything an attempt needs from the outside, joined by wiring.
 
     `field_values` reads the fields of a form whose value stands outside the configuration; `retry_interval`, `lease`:
-    seconds until a crashed attempt is repeated, and until its key is free for that.
+    seconds until a crashed attempt is repeated, and until its key is free for that; `reports`: whether the provider is
+    told what became of its tokens.
     """
 
     about: About
@@ -59,3 +60,4 @@ class Services:
     evidence: EvidenceSink = field(default_factory=NoEvidence)
     effects: EffectCheck = field(default_factory=NoEffects)
     extensions: Extensions = field(default_factory=NoExtensions)
+    reports: bool = False

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.admission import Admission
+from pytest_captcha_qa.engine.breaker import Breaker
+from pytest_captcha_qa.engine.polling import Poller
 from pytest_captcha_qa.engine.ports import (
     Clock,
     Granted,
     GrantSource,
-    Lease,
     Provider,
     Ready,
     Resume,
     StateStore,
+    ThreadsInfo,
 )
 from pytest_captcha_qa.engine.reactions import (
     SubmitTries,
     ends_task,
     may_have_made_a_task,
     may_make_another_task,
-    poll_pause,
 )
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.task import Keeper, Tally, Task
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
     BudgetExhausted,
     CaptchaQAError,
     DeadlineExceeded,
     KeyRejected,
-    OwnerLost,
     ProviderBusy,
     ProviderError,
     ProviderUnavailable,
+    RateLimited,
     RequestRejected,
     Stopped,
     StoreError,
@@ -45,69 +46,15 @@ from pytest_captcha_qa.errors import (
     Unsolvable,
 )
 from pytest_captcha_qa.model.form import Challenge
-from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.scope import ScopeGrant
 
-_T = TypeVar("_T")
-_DOWN_AFTER = 60.0  # seconds without a usable answer to a poll; a shorter outage costs no attempt
 _TROUBLE_LASTS = 2.0  # seconds in which others who wait for the same key learn of it instead of trying again
-# A task that is being polled is paid for: these say nothing about it, so it is asked for again (R3.2).
-_POLL_FAULTS = (ProviderUnavailable, ProviderBusy, BalanceExhausted)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one attempt cost: submits, polls, and seconds.
-
-    `submits` leaves out those that certainly made no task; `queue`: waiting for a slot; `solve`: until the task
-    was last known not to be ready; `detect`: from then until the token was in hand. Together the last two are the
-    token's wait.
-    """
-
-    submits: int = 0
-    polls: int = 0
-    queue: float = 0.0
-    solve: float = 0.0
-    detect: float = 0.0
-    task_id: str | None = None
-
-
-@dataclass(slots=True)
-class Task:
-    """One challenge on its way: what it is, who may work on it, until when, and what it has cost so far.
-
-    `tries`: failed tries of the key before this one; `slot`: the account's slot it holds. Once the provider has
-    accepted it, it has an `id`; `accepted` and `not_ready` (last known not to be) are on the monotonic clock.
-    """
-
-    challenge: Challenge
-    grants: GrantSource
-    lease: Lease
-    deadline: Deadline
-    tally: Tally
-    tries: int = 0
-    slot: str | None = None
-    id: str | None = None
-    accepted: float = 0.0
-    not_ready: float = 0.0
-
-    @property
-    def grant(self) -> ScopeGrant:
-        """A grant for the challenge's page that is fresh now: a solve may wait longer than one lasts."""
-        return self.grants.grant(self.challenge.page)
-
-    def resumed(self, resume: Resume, now: float) -> None:
-        """Go on with what the store knows of the task."""
-        self.id = self.tally.task_id = resume.task_id
-        self.accepted, self.not_ready = now - resume.age, now - resume.not_ready_age
+_THREADS_CALL = 3.0  # seconds for a question that the submit does not depend on
 
 
 @dataclass
 class Solver:
-    """Turns a challenge into a stored token; the store is told before and after every costly step.
-
-    `scale` shortens pauses for a sandbox whose solve times are scaled.
-    """
+    """Turns a challenge into a stored token; the store is told before and after every costly step."""
 
     provider: Provider
     store: StateStore
@@ -115,7 +62,15 @@ class Solver:
     clock: Clock
     stop: Stop
     emit: events.Emit = events.silent
-    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._submits, self._results = self._breaker("submits"), self._breaker("results")
+        self._keeper = Keeper(self.store, self.admission, self.clock, self.stop, self.emit)
+        self._poller = Poller(self.provider, self.store, self.admission, self._results, self._keeper, self.clock)
+
+    def _breaker(self, calls: str) -> Breaker:
+        admission = self.admission
+        return Breaker(f"{admission.account}:{calls}", admission.name, admission.limits, self.clock, admission.scale)
 
     def solve(
         self, challenge: Challenge, grants: GrantSource, granted: Granted, deadline: Deadline, tally: Tally
@@ -136,21 +91,16 @@ class Solver:
         self, challenge: Challenge, grants: GrantSource, resume: Resume, deadline: Deadline, tally: Tally
     ) -> Ready:
         """Return the token of a task that was submitted earlier, here or by a worker that is gone."""
-        task = Task(challenge, grants, resume.lease, deadline, tally)
+        task = Task(challenge, grants, resume.lease, deadline, tally, tries=resume.tries)
         task.resumed(resume, self.clock.monotonic())
-        with self._given_up_on_error(task):
-            return self._poll(task, first=0.0)
+        with self._given_up_on_error(task), self.admission.occupied() as task.slot:
+            return self._poller.token(task, first=0.0)
 
     def _submit_until_accepted(self, task: Task) -> Ready:
-        tries = SubmitTries(self.scale)
+        tries = SubmitTries(self.admission.scale)
         failure: CaptchaQAError | None = None
         while True:
-            queued = self.clock.monotonic()
-            keeping = self._keeping(task)
-            self.admission.wait_for_probation(task.challenge, task.grant, task.deadline, keeping)
-            with self.admission.slot(task.deadline, keeping) as task.slot:
-                self.admission.wait_for_turn(task.deadline)
-                task.tally.queue += self.clock.monotonic() - queued
+            with self._admitted(task):
                 try:
                     self._submit(task)
                 except (ProviderError, BalanceExhausted, KeyRejected) as error:
@@ -161,20 +111,36 @@ class Solver:
                     # The tries that failed before have used the budget up: what failed them is what happened.
                     raise failure from None
                 else:
-                    return self._poll(task, first=self.provider.polling(task.challenge).first)
+                    return self._poller.token(task, first=self.provider.polling(task.challenge).first)
             task.slot = None
-            self._wait(task, pause)
+            self._keeper.wait(task, pause)
+
+    @contextmanager
+    def _admitted(self, task: Task) -> Iterator[None]:
+        """Wait until the account may submit, and hold one of its slots for the time of the block."""
+        queued = self.clock.monotonic()
+        self._results.check()  # a task whose result nobody can read is not paid for
+
+        def keep() -> None:
+            self._submits.check()  # slots that are long in coming are no reason to wait for a service that is down
+            self._keeper.keep(task)
+
+        self.admission.wait_for_probation(task.challenge, task.grant, task.deadline, keep)
+        if not self._submits.is_out:
+            self.admission.slots.learn(lambda: self._threads(task))
+        with self.admission.slot(task.deadline, keep) as task.slot:
+            self._keeper.wait_for_turn(task, self.admission.turn(task.deadline))
+            task.tally.queue += self.clock.monotonic() - queued
+            yield
 
     def _submit(self, task: Task) -> None:
-        self.store.renew(task.lease)
         grant = task.grant
-        with self._counted(task, grant):
+        with self._submits.call(), self._counted(task, grant):
             self.store.intend(task.lease)
             call = task.deadline.part(task.lease.times.http, what="the submit to the provider")
             task_id = self.provider.submit(task.challenge, grant, call)
-        task.id = task.tally.task_id = task_id
-        task.accepted = task.not_ready = self.clock.monotonic()
-        self._store(task, lambda: self.store.submitted(task.lease, task_id))
+        task.accept(task_id, self.clock.monotonic())
+        self._keeper.written(task, lambda: self.store.submitted(task.lease, task_id))
 
     @contextmanager
     def _counted(self, task: Task, grant: ScopeGrant) -> Iterator[None]:
@@ -191,101 +157,38 @@ class Solver:
 
     def _pause_after(self, tries: SubmitTries, error: CaptchaQAError, task: Task) -> float:
         """Return the seconds until the next submit, or raise what ends the solve."""
-        if isinstance(error, BalanceExhausted) and self._is_busy(task):
+        if isinstance(error, BalanceExhausted) and self._is_busy(tries, task):
             error = ProviderBusy("the provider answered 'zero balance' while all threads were in use")
         pause = tries.pause_after(error)
-        if pause is None and isinstance(error, BalanceExhausted | KeyRejected | ProviderUnavailable):
-            self.admission.pause(error)
+        self._tell_account(error, task, pause)
         if isinstance(error, ProviderUnavailable) and error.sent:
             self.emit(events.Event(events.SUBMIT_UNKNOWN, {"code": error.code}))
-        if pause is None or pause >= task.deadline.remaining():
+        if pause is None or self._submits.is_out or pause >= task.deadline.remaining():
             raise error
         self.emit(events.Event(events.SOLVE_RETRIED, {"code": error.code, "pause": round(pause, 3)}))
         return pause
 
-    def _is_busy(self, task: Task) -> bool:
-        """Return whether a zero balance only means that all threads are busy (CaptchaAI uses one code for both)."""
+    def _tell_account(self, error: CaptchaQAError, task: Task, pause: float | None) -> None:
+        """Let all workers of the account know what concerns them too."""
+        if isinstance(error, BalanceExhausted | KeyRejected):
+            self.admission.pause(error)
+        if isinstance(error, ProviderBusy) and task.slot is not None:
+            if not isinstance(error, RateLimited):
+                self.admission.slots.learn(lambda: self._threads(task), anew=True)
+            self.admission.slow_down(task.slot, hold=pause if isinstance(error, RateLimited) else None)
+
+    def _is_busy(self, tries: SubmitTries, task: Task) -> bool:
+        """Return whether a zero balance may only mean that all threads are in use."""
         try:
-            threads = self.provider.threads(task.deadline.part(task.lease.times.http, what="threadsinfo"))
+            threads = self._threads(task)
         except (ProviderError, KeyRejected, BalanceExhausted):
             return False
-        return threads is not None and 0 < threads.threads <= threads.working
+        self.admission.slots.learned(threads)
+        return tries.is_busy(threads)
 
-    def _poll(self, task: Task, *, first: float) -> Ready:
-        interval = self.provider.polling(task.challenge).interval
-        faults, pause, heard = 0, first, self.clock.monotonic() + first
-        while True:
-            self._wait(task, pause)
-            asked = self.clock.monotonic()
-            try:
-                solution = self._ask(task)
-            except _POLL_FAULTS as error:
-                faults += 1
-                pause = error.retry_after or poll_pause(interval, faults)
-                self._leave_if_down(error, silent=self.clock.monotonic() - heard)
-                if pause >= task.deadline.remaining():
-                    raise
-                self.store.renew(task.lease)
-                continue
-            except KeyRejected as error:
-                self.admission.pause(error)
-                raise
-            if solution is not None:
-                return self._keep(task, solution)
-            task.not_ready, faults, pause, heard = asked, 0, interval, self.clock.monotonic()
-            self.store.renew(task.lease, last_not_ready=self.clock.monotonic() - asked)
-
-    def _leave_if_down(self, error: CaptchaQAError, *, silent: float) -> None:
-        """Raise the error of a service that has said nothing usable for so long that it is down.
-
-        The task stays in the store with its id, so who comes later resumes it.
-        """
-        if isinstance(error, ProviderUnavailable) and error.retry_after is None and silent >= _DOWN_AFTER:
-            self.admission.pause(error)
-            raise error
-
-    def _ask(self, task: Task) -> Solution | None:
-        assert task.id is not None, "a task is polled after it was accepted"
-        call = task.deadline.part(task.lease.times.http, what="a poll of the provider")
-        task.tally.polls += 1
-        try:
-            return self.provider.poll(task.challenge, task.id, call)
-        except CaptchaQAError as error:
-            error.task_id = task.id
-            raise
-
-    def _keep(self, task: Task, solution: Solution) -> Ready:
-        assert task.id is not None, "a task is solved after it was accepted"
-        now, tally = self.clock.monotonic(), task.tally
-        tally.solve, tally.detect = task.not_ready - task.accepted, now - task.not_ready
-        timed = solution.timed(task_id=task.id, wait=now - task.accepted)
-        return self._store(task, lambda: self.store.solved(task.lease, timed, age_bound=tally.detect))
-
-    def _store(self, task: Task, write: Callable[[], _T]) -> _T:
-        """Write under the lease; a task whose owner was replaced meanwhile is recorded as orphan."""
-        try:
-            return write()
-        except OwnerLost:
-            self.emit(events.Event(events.TASK_ORPHANED, {"task_id": task.id}))
-            raise
-
-    def _wait(self, task: Task, seconds: float) -> None:
-        """Wait, renewing the lease and the slot often enough that neither lapses."""
-        until = self.clock.monotonic() + task.deadline.cap(seconds)
-        while (left := until - self.clock.monotonic()) > task.lease.times.renew:
-            self.stop.wait(task.lease.times.renew)
-            self._keeping(task)()
-        self.stop.wait(max(0.0, left))
-        if task.slot is not None:
-            self.admission.keep_slot(task.slot)
-
-    def _keeping(self, task: Task) -> Callable[[], None]:
-        def keep() -> None:
-            self.store.renew(task.lease)
-            if task.slot is not None:
-                self.admission.keep_slot(task.slot)
-
-        return keep
+    def _threads(self, task: Task) -> ThreadsInfo | None:
+        seconds = min(_THREADS_CALL, task.lease.times.http)
+        return self.provider.threads(task.deadline.part(seconds, what="threadsinfo"))
 
     @contextmanager
     def _given_up_on_error(self, task: Task) -> Iterator[None]:

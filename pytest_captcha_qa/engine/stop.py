@@ -36,15 +36,17 @@ class Stop:
             raise Stopped(f"the wait was ended: {self._reason}")
 
     def wait(self, seconds: float) -> None:
-        """Wait that long, in slices of a second at most, so that a signal is seen in time.
+        """Wait that long, in the main thread in slices of a second at most, so that a signal is seen in time.
 
         Raises:
             Stopped: an end was asked for before or while waiting.
         """
         until = time.monotonic() + seconds
+        # Signals are for the main thread; hundreds of others that wake every second only cost time.
+        longest = _SLICE if threading.current_thread() is threading.main_thread() else seconds
         self.check()
         while (left := until - time.monotonic()) > 0:
-            if self._event.wait(min(_SLICE, left)):
+            if self._event.wait(min(longest, left)):
                 break
         self.check()
 

@@ -12,7 +12,7 @@ from pytest_captcha_qa.errors import ConfigError, PageError, ScopeDenied, Unknow
 from pytest_captcha_qa.forms.reading import ChallengeReading
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import Visit, granted
-from pytest_captcha_qa.forms.widgets import Fields
+from pytest_captcha_qa.forms.widget import Fields
 from pytest_captcha_qa.model.body import copied, put
 from pytest_captcha_qa.model.form import Answer, Challenge, Encoding, FormSpec, SubmitSpec
 from pytest_captcha_qa.model.token import Solution

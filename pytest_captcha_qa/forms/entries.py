@@ -18,8 +18,9 @@ from form2request import form2request  # type: ignore[import-untyped]
 from lxml import html
 
 from pytest_captcha_qa.errors import ConfigError, PageError, ScopeDenied
+from pytest_captcha_qa.forms.naming import describe_form
 from pytest_captcha_qa.forms.outline import Element
-from pytest_captcha_qa.forms.reading import PageReading, describe_form
+from pytest_captcha_qa.forms.reading import PageReading
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.transport import NO_PAYLOAD, File, Payload, multipart, urlencoded
 

@@ -8,9 +8,10 @@ from lxml import etree
 
 from pytest_captcha_qa.errors import CaptchaQAError
 from pytest_captcha_qa.forms.markup import Markup, parse
+from pytest_captcha_qa.forms.naming import describe, describe_form
 from pytest_captcha_qa.forms.outline import Element
-from pytest_captcha_qa.forms.reading import describe, describe_form
-from pytest_captcha_qa.forms.widgets import find_widgets, types_loaded
+from pytest_captcha_qa.forms.scripts import types_loaded
+from pytest_captcha_qa.forms.widgets import find_widgets
 from pytest_captcha_qa.model.evidence import Exchange
 
 _MOST = 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
@@ -13,10 +14,13 @@ from pytest_captcha_qa.errors import (
 )
 from pytest_captcha_qa.forms.described import OpenedDescribedForm
 from pytest_captcha_qa.forms.entries import MULTIPART, Delivery, delivery, encoded, filled, form_data, without
+from pytest_captcha_qa.forms.linked import completed
+from pytest_captcha_qa.forms.markup import Markup
 from pytest_captcha_qa.forms.reading import PageReading, facts_of, read_challenge, read_form
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import ACCEPT, Visit, granted
-from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
+from pytest_captcha_qa.model.captcha import is_test_sitekey
+from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import ScopeGrant
@@ -48,29 +52,53 @@ class HttpFormDriver:
         client = self._new_client()
         visit = Visit(client, grants, deadline, form.headers)
         reply, markup = visit.page(url)
-        granted(markup.base, f"it is the <base> of {markup.url.without_query}", grants)
+        grant = granted(markup.base, f"it is the <base> of {markup.url.without_query}", grants)
         redirected = reply.url.without_query != url.without_query
-        if form.submit is not None:
-            described = OpenedDescribedForm(client, form, read_challenge(markup, form, redirected=redirected))
-            if form.verify.via.submits_form:
-                described.check(grants)
-            return described
-        reading = read_form(markup, form, redirected=redirected)
-        opened = OpenedHtmlForm(client, form, reading, charset=reply.charset)
+        read = read_form if form.submit is None else read_challenge
+        reading = read(markup, form, redirected=redirected)
+        _refuse_test_key(reading.challenge, grant)
+        reading = replace(reading, challenge=_whole(reading.challenge, visit, markup))
+        opened: OpenedHtmlForm | OpenedDescribedForm
+        if isinstance(reading, PageReading):
+            opened = OpenedHtmlForm(client, form, reading, charset=reply.charset, redirected=redirected)
+        else:
+            opened = OpenedDescribedForm(client, form, reading)
         if form.verify.via.submits_form:
-            opened.check(grants, redirected=redirected)
+            opened.check(grants)
         return opened
+
+
+def _refuse_test_key(challenge: Challenge, grant: ScopeGrant) -> None:
+    """Raise if production shows an official test key.
+
+    Raises:
+        PageError: it does, and the vendor lets everybody pass with it.
+    """
+    if grant.kind is EnvKind.PRODUCTION and is_test_sitekey(challenge.type, challenge.sitekey):
+        raise PageError(
+            f"{challenge.page.without_query} is production and shows the official test key {challenge.sitekey}, "
+            f"with which the vendor lets everybody pass"
+        )
+
+
+def _whole(challenge: Challenge, visit: Visit, markup: Markup) -> Challenge:
+    """Return the challenge with what its widget fetches."""
+    linked = facts_of(challenge.type).linked
+    return challenge if linked is None else completed(challenge, linked, visit, markup)
 
 
 class OpenedHtmlForm:
     """A form as its page showed it. It prints as its page's path and its type only."""
 
-    def __init__(self, client: HttpClient, form: FormSpec, reading: PageReading, *, charset: str) -> None:
-        """Made by HttpFormDriver; `charset` is the one the page came in."""
+    def __init__(
+        self, client: HttpClient, form: FormSpec, reading: PageReading, *, charset: str, redirected: bool
+    ) -> None:
+        """Made by HttpFormDriver; `charset`: the page's; `redirected`: it is not the page that was asked for."""
         self._client = client
         self._form = form
         self._reading = reading
         self._charset = charset
+        self._redirected = redirected
 
     @property
     def challenge(self) -> Challenge:
@@ -82,11 +110,11 @@ class OpenedHtmlForm:
         """Where the page finally was."""
         return self._reading.markup.url
 
-    def check(self, grants: GrantSource, *, redirected: bool) -> None:
+    def check(self, grants: GrantSource) -> None:
         """Return quietly if the form has the configured fields and a granted target."""
         names = self._reading.markup.control_names(self._reading.form)
         kinds = {(control.get("type") or "").lower() for control in self._reading.form.iter("input")}
-        if redirected and "password" in kinds and not set(self._form.fields) <= set(names):
+        if self._redirected and "password" in kinds and not set(self._form.fields) <= set(names):
             raise AccessNotConfigured(
                 f"the page of form {self._form.slug!r} leads to a login ({self.page.without_query}); "
                 "configure the access to the environment under [env.NAME.http], "

@@ -11,8 +11,10 @@ from lxml import etree
 
 from pytest_captcha_qa.errors import AccessNotConfigured, ConfigError, PageError
 from pytest_captcha_qa.forms.markup import Markup, parse
+from pytest_captcha_qa.forms.naming import cut, describe, describe_form, forms_of, inventory_of, listed, page_of
 from pytest_captcha_qa.forms.outline import Element
-from pytest_captcha_qa.forms.widgets import WIDGETS, Fields, Widget, WidgetFacts, find_widgets, types_loaded
+from pytest_captcha_qa.forms.widget import Fields, Widget
+from pytest_captcha_qa.forms.widgets import WIDGETS, WidgetFacts, find_widgets
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, FormSpec
 from pytest_captcha_qa.model.token import TOKEN
@@ -20,8 +22,6 @@ from pytest_captcha_qa.model.url import Url
 
 _SITEKEY = re.compile(r"[0-9A-Za-z_-]{8,}\Z")
 _PLACEHOLDERS = frozenset({"undefined", "sitekey", "site_key", "site-key", "your_site_key", "your-site-key"})
-_USER_INFO = re.compile(r"//[^/@]*@")
-_SHOWN = 60  # characters of a foreign attribute that a message repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,13 @@ def read_form(markup: Markup, form: FormSpec, *, redirected: bool = False) -> Pa
     widget = _checked_widget(markup, form, selected, redirected=redirected)
     element = _form_of(widget, form, markup, selected)
     if element is markup.cut_form:
-        raise PageError(f"{_page(markup)} is cut off: its HTML ends before {describe_form(element)} does")
+        raise PageError(f"{page_of(markup)} is cut off: its HTML ends before {describe_form(element)} does")
     fields = _token_fields(widget, form, markup.control_names(element))
+    if not fields:
+        raise ConfigError(
+            f"nothing tells which field of {describe_form(element)} on {page_of(markup)} takes the answer to the "
+            f"{widget.type}; name it with forms.{form.slug}.token_field"
+        )
     return PageReading(markup, element, _challenge(widget, facts, markup, form), fields)
 
 
@@ -74,8 +79,14 @@ def read_challenge(markup: Markup, form: FormSpec, *, redirected: bool = False) 
         PageError, AccessNotConfigured, ConfigError: see `read_page`.
     """
     widget = _checked_widget(markup, form, _selected(markup, form), redirected=redirected)
-    challenge = _challenge(widget, facts_of(form.type), markup, form)
-    return ChallengeReading(markup, challenge, _token_fields(widget, form, ()))
+    fields = _token_fields(widget, form, ())
+    if not fields and not (form.submit and form.submit.token_at):
+        raise ConfigError(
+            f"nothing tells where the submit of form {form.slug!r} takes the answer to the {widget.type}; "
+            f"name the place with forms.{form.slug}.submit.token_at"
+        )
+    # The part has its name even where no field has.
+    return ChallengeReading(markup, _challenge(widget, facts_of(form.type), markup, form), fields or {TOKEN: TOKEN})
 
 
 def facts_of(kind: CaptchaType) -> WidgetFacts:
@@ -108,21 +119,21 @@ def _token_fields(widget: Widget, form: FormSpec, names: tuple[str, ...]) -> Fie
 def _widget(markup: Markup, form: FormSpec, selected: list[Element] | None, *, redirected: bool) -> Widget:
     found = find_widgets(markup)
     fitting = [widget for widget in found if widget.type is form.type]
-    if not fitting:
+    meant = fitting if selected is None else _meant_by(selected, fitting, markup, form)
+    if not fitting and not meant:
         raise _missing(markup, form, found, redirected=redirected)
-    if selected is not None:
-        fitting = [widget for widget in fitting if _is_chosen(widget, selected, markup)]
+    fitting = meant
     if all(widget.element is None for widget in fitting) and form.action is not None:
         fitting = [widget for widget in fitting if widget.action == form.action] or fitting
     if not fitting:
         raise ConfigError(
-            f"forms.{form.slug}.widget.selector chooses no {form.type} widget on {_page(markup)}; "
-            f"there is {_list(describe(widget, markup) for widget in found)}"
+            f"forms.{form.slug}.widget.selector chooses no {form.type} widget on {page_of(markup)}; "
+            f"there is {listed(describe(widget, markup) for widget in found)}"
         )
     if len(fitting) > 1:
         raise ConfigError(
-            f"{_page(markup)} has {len(fitting)} {form.type} widgets: "
-            f"{_list(describe(widget, markup) for widget in fitting)}; "
+            f"{page_of(markup)} has {len(fitting)} {form.type} widgets: "
+            f"{listed(describe(widget, markup) for widget in fitting)}; "
             f"choose one with forms.{form.slug}.widget.selector"
         )
     return fitting[0]
@@ -139,6 +150,16 @@ def _selected(markup: Markup, form: FormSpec) -> list[Element] | None:
     return [element for element in found if isinstance(element, Element)] if isinstance(found, list) else []
 
 
+def _meant_by(selected: list[Element], fitting: list[Widget], markup: Markup, form: FormSpec) -> list[Widget]:
+    """Return the widgets that a selector chooses; of a type that has no look of its own, whatever it chooses."""
+    chosen = [widget for widget in fitting if _is_chosen(widget, selected, markup)]
+    at = facts_of(form.type).at
+    if chosen or at is None:
+        return chosen
+    made = (at(element, markup) for element in selected)
+    return [widget for widget in made if widget is not None]
+
+
 def _is_chosen(widget: Widget, selected: list[Element], markup: Markup) -> bool:
     """Return whether a selector means the widget: it, what is around it, or the form of a scripted one."""
     if widget.element is None:
@@ -149,17 +170,19 @@ def _is_chosen(widget: Widget, selected: list[Element], markup: Markup) -> bool:
 def _missing(
     markup: Markup, form: FormSpec, found: list[Widget], *, redirected: bool
 ) -> PageError | AccessNotConfigured:
-    if not found and _is_login(markup, form, redirected=redirected):
+    # An image is known by its looks only; a login may have one that is no captcha of the form.
+    certain = [widget for widget in found if facts_of(widget.type).at is None]
+    if not certain and _is_login(markup, form, redirected=redirected):
         how = "leads to" if redirected else "shows"
         return AccessNotConfigured(
             f"the page of form {form.slug!r} {how} a login: "
-            f"{_page(markup)} has a password field and no widget; "
+            f"{page_of(markup)} has a password field and no widget; "
             "configure the access to the environment under [env.NAME.http], "
             f"or log in first with forms.{form.slug}.prepare"
         )
     led = f" (form {form.slug!r} was redirected there)" if redirected else ""
     steps = f"; steps that come before the form go into forms.{form.slug}.prepare" if redirected else ""
-    return PageError(f"{_page(markup)}{led} has no {form.type} widget; {_inventory(markup, found)}{steps}")
+    return PageError(f"{page_of(markup)}{led} has no {form.type} widget; {inventory_of(markup, found)}{steps}")
 
 
 def _is_login(markup: Markup, form: FormSpec, *, redirected: bool) -> bool:
@@ -176,21 +199,27 @@ def _is_login(markup: Markup, form: FormSpec, *, redirected: bool) -> bool:
 
 def _check_values(widget: Widget, facts: WidgetFacts, markup: Markup, form: FormSpec) -> None:
     """Raise unless the page shows a usable sitekey, the one that is expected, and the data the type needs."""
-    where = f"the {widget.type} widget on {_page(markup)}"
+    where = f"the {widget.type} widget on {page_of(markup)}"
     if widget.scripted:
         raise ConfigError(
             f"{where} gets its sitekey or challenge from a variable of a script; "
             f"have the page show it in data attributes or as a literal, then it can be read"
         )
-    if not _SITEKEY.match(widget.sitekey) or widget.sitekey.lower() in _PLACEHOLDERS:
-        raise PageError(f"{where} has no usable sitekey (it is {_cut(widget.sitekey)})")
-    if form.sitekey is not None and widget.sitekey != form.sitekey:
-        raise PageError(f"{where} has sitekey {widget.sitekey}; forms.{form.slug}.sitekey expects {form.sitekey}")
+    if facts.has_sitekey:
+        _check_sitekey(widget, where, form)
     lacking = [name for name in facts.page_data if not widget.data.get(name)]
+    lacking += [facts.linked.called] if facts.linked and facts.linked.lacking(widget.data) else []
     if lacking:
         raise PageError(f"{where} has no value for {', '.join(lacking)}")
     if facts.has_action and widget.action and form.action and widget.action != form.action:
-        raise PageError(f"{where} has action {_cut(widget.action)}; forms.{form.slug}.action expects {form.action!r}")
+        raise PageError(f"{where} has action {cut(widget.action)}; forms.{form.slug}.action expects {form.action!r}")
+
+
+def _check_sitekey(widget: Widget, where: str, form: FormSpec) -> None:
+    if not _SITEKEY.match(widget.sitekey) or widget.sitekey.lower() in _PLACEHOLDERS:
+        raise PageError(f"{where} has no usable sitekey (it is {cut(widget.sitekey)})")
+    if form.sitekey is not None and widget.sitekey != form.sitekey:
+        raise PageError(f"{where} has sitekey {widget.sitekey}; forms.{form.slug}.sitekey expects {form.sitekey}")
 
 
 def _challenge(widget: Widget, facts: WidgetFacts, markup: Markup, form: FormSpec) -> Challenge:
@@ -227,15 +256,15 @@ def _form_without_widget(widget: Widget, spec: FormSpec, markup: Markup) -> Elem
     candidates = waiting or posting
     if len(candidates) == 1:
         return candidates[0]
-    where = f"the {widget.type} widget on {_page(markup)} stands in no form"
+    where = f"the {widget.type} widget on {page_of(markup)} stands in no form"
     if not candidates:
-        cut = "" if markup.complete else ", and its HTML is cut off"
+        broken = "" if markup.complete else ", and its HTML is cut off"
         raise PageError(
-            f"{where}, and no form there posts anything{cut}; {_forms(markup)}. If a script of the page sends it, "
+            f"{where}, and no form there posts anything{broken}; {forms_of(markup)}. If a script of the page sends it, "
             f"describe that with forms.{spec.slug}.submit"
         )
     raise ConfigError(
-        f"{where}, and {len(candidates)} forms could be meant: {_list(map(describe_form, candidates))}; "
+        f"{where}, and {len(candidates)} forms could be meant: {listed(map(describe_form, candidates))}; "
         f"choose one with widget.selector"
     )
 
@@ -247,62 +276,3 @@ def _takes_response(form: Element, widget: Widget, spec: FormSpec, markup: Marku
 
 def _distinct(elements: Iterable[Element | None]) -> list[Element]:
     return list(dict.fromkeys(element for element in elements if element is not None))
-
-
-# -- words
-
-
-def describe(widget: Widget, markup: Markup) -> str:
-    """Return where a widget stands, much like a selector."""
-    key = f"sitekey {_cut(widget.sitekey)}" + (f", action {_cut(widget.action)}" if widget.action else "")
-    if widget.element is None:
-        return f"{widget.type} in a script ({key})"
-    form = markup.form_of(widget.element)
-    place = f" in {describe_form(form)}" if form is not None else ""
-    return f"{widget.type} at {_selector(widget.element)}{place} ({key})"
-
-
-def describe_form(form: Element) -> str:
-    """Return which form is meant: its id or name, and its action."""
-    return f"{_selector(form)} (action {_cut(form.get('action') or '')})"
-
-
-def _selector(element: Element) -> str:
-    own_id = element.get("id")
-    name = element.get("name")
-    classes = "".join(f".{part}" for part in (element.get("class") or "").split()[:3])
-    mark = f"#{own_id}" if own_id else f"[name={name}]" if name else classes
-    return _cut(f"{element.tag}{mark}").strip("'")
-
-
-def _inventory(markup: Markup, found: list[Widget]) -> str:
-    """Return what a page has instead of the widget that was looked for."""
-    there = _list(describe(widget, markup) for widget in found) if found else "no widget at all"
-    loaded = types_loaded(markup)
-    scripts = f", scripts of {_list(loaded)}" if loaded else ""
-    frames = "; what its frames hold is not read" if any(True for _ in markup.root.iter("iframe", "frame")) else ""
-    cut = "" if markup.complete else "; its HTML is cut off"
-    return f"it has {there}{scripts} and {_forms(markup)}{frames}{cut}"
-
-
-def _forms(markup: Markup) -> str:
-    forms = markup.forms
-    if not forms:
-        return "no form"
-    return f"{len(forms)} form{'s' if len(forms) > 1 else ''}: {_list(map(describe_form, forms))}"
-
-
-def _page(markup: Markup) -> str:
-    return markup.url.without_query
-
-
-def _list(items: Iterable[str]) -> str:
-    shown = list(items)
-    more = f" and {len(shown) - 6} more" if len(shown) > 6 else ""
-    return ", ".join(shown[:6]) + more
-
-
-def _cut(text: str) -> str:
-    """Return a foreign attribute as a message may show it: short, without query, escaped."""
-    bare = _USER_INFO.sub("//", text.split("?")[0])
-    return ascii(bare if len(bare) <= _SHOWN else bare[:_SHOWN] + "...")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_captcha_qa.errors import ConfigError, PageError, ScopeDenied
-from pytest_captcha_qa.forms.visit import MOST_REDIRECTS, Visit
-from pytest_captcha_qa.forms.widgets import Fields
+from pytest_captcha_qa.forms.visit import MOST_REDIRECTS, Visit, referrer
+from pytest_captcha_qa.forms.widget import Fields
 from pytest_captcha_qa.model.form import Answer, FormSpec, Rule
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
@@ -52,9 +52,7 @@ def page_that_is_judged(form: FormSpec, page: Url, answer: Answer, visit: Visit)
 
 def origin_headers(method: str, page: Url, target: Url) -> Mapping[str, str]:
     """Return the headers by which a browser tells where a submit comes from."""
-    # strict-origin-when-cross-origin is what browsers do unless a page asks for another policy.
-    own = target.origin == page.origin
-    headers = {"Referer": str(page) if own else f"{page.origin}/"}
+    headers = {"Referer": referrer(page, target)}
     return headers if method == "GET" else {**headers, "Origin": str(page.origin)}
 
 

@@ -80,6 +80,23 @@ class Visit:
                 raise PageError(error.message) from None
             raise TargetUnavailable(error.message) from None
 
+    def resource(self, url: Url, grant: ScopeGrant, *, accept: str, limit: int, page: Url) -> Reply:
+        """Read what a page embeds, as a browser that is on it; at most `limit` bytes."""
+        headers = {"Accept": accept, "Accept-Language": ACCEPT["Accept-Language"], "Referer": referrer(page, url)}
+        payload = NO_PAYLOAD.having({**headers, **self._headers})
+        try:
+            return self._client.request("GET", url, deadline=self._deadline, grant=grant, limit=limit, payload=payload)
+        except TransportError as error:
+            if error.kind == "too_large":
+                raise PageError(error.message) from None
+            raise TargetUnavailable(error.message) from None
+
+
+def referrer(page: Url, target: Url) -> str:
+    """Return what a browser says about the page it comes from, unless that asks for another policy."""
+    # strict-origin-when-cross-origin is what browsers do by themselves.
+    return str(page) if target.origin == page.origin else f"{page.origin}/"
+
 
 def granted(target: Url, why: str, grants: GrantSource) -> ScopeGrant:
     """Return a grant for an address that a page named; a refusal tells which page did."""

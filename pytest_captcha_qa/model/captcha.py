@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,12 +32,23 @@ class Binding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TestKeys:
-    """Official keys with which the vendor's service always passes; `token` None means any string does."""
+    """A vendor's official test keys (reference/verification.md 2.1).
+
+    `tokens`: for each sitekey whose widget solves itself, the token it gives; `failing`: sitekeys whose widget gives
+    none that passes; `secrets`: what a site verifies them with; `any_token`: whether that accepts every text.
+    """
 
     __test__ = False  # not a test class, whatever its name
 
-    sitekey: str
-    token: str | None
+    tokens: Mapping[str, str]
+    secrets: frozenset[str]
+    failing: frozenset[str] = frozenset()
+    any_token: bool = False
+
+    @property
+    def sitekeys(self) -> frozenset[str]:
+        """All of them, whatever their widgets do."""
+        return frozenset(self.tokens) | self.failing
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +73,41 @@ class CaptchaFacts:
         return self.ttl - self.margin
 
 
+_GOOGLE = TestKeys(
+    # Any text passes; some libraries ask no vendor about one below 100 characters.
+    tokens={"6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI": "7e57k3y0" * 16},
+    secrets=frozenset({"6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"}),
+    any_token=True,
+)
+_DUMMY = "XXXX.DUMMY.TOKEN.XXXX"
+_CLOUDFLARE = TestKeys(
+    tokens=dict.fromkeys(("1x00000000000000000000AA", "1x00000000000000000000BB", "3x00000000000000000000FF"), _DUMMY),
+    secrets=frozenset(f"{first}x0000000000000000000000000000000AA" for first in "123"),
+    failing=frozenset({"2x00000000000000000000AB", "2x00000000000000000000BB"}),
+)
+_HCAPTCHA = TestKeys(
+    tokens={f"{n}0000000-ffff-ffff-ffff-00000000000{n}": f"{n}0000000-aaaa-bbbb-cccc-00000000000{n}" for n in (1, 2)},
+    secrets=frozenset({"0x0000000000000000000000000000000000000000"}),
+    failing=frozenset({"30000000-ffff-ffff-ffff-000000000003"}),  # plays a bot
+)
+
 # TTLs: Google and hCaptcha document 2 minutes, Cloudflare 300 s; GeeTest and Friendly document none, so the 60 s life
 # of a GeeTest challenge is taken for all of them. Expected times: figures of the providers' own SDKs.
 FACTS: dict[CaptchaType, CaptchaFacts] = {
     CaptchaType.RECAPTCHA_V2: CaptchaFacts(
         120, 10, 30, 300, 120,
-        test_keys=TestKeys("6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI", None),
+        test_keys=_GOOGLE,
     ),
     CaptchaType.RECAPTCHA_V2_INVISIBLE: CaptchaFacts(120, 10, 30, 300, 120),
     CaptchaType.RECAPTCHA_V3: CaptchaFacts(120, 10, 10, 180, 60),
     CaptchaType.RECAPTCHA_ENTERPRISE: CaptchaFacts(120, 10, 30, 300, 120),
     CaptchaType.TURNSTILE: CaptchaFacts(
         300, 20, 8, 120, 40,
-        test_keys=TestKeys("1x00000000000000000000AA", "XXXX.DUMMY.TOKEN.XXXX"),
+        test_keys=_CLOUDFLARE,
     ),
     CaptchaType.HCAPTCHA: CaptchaFacts(
         120, 10, 30, 300, 120,
-        test_keys=TestKeys("10000000-ffff-ffff-ffff-000000000001", "10000000-aaaa-bbbb-cccc-000000000001"),
+        test_keys=_HCAPTCHA,
     ),
     CaptchaType.GEETEST_V3: CaptchaFacts(60, 10, 15, 180, 60, Binding.PAGE),
     CaptchaType.GEETEST_V4: CaptchaFacts(60, 10, 15, 180, 60),
@@ -90,3 +120,19 @@ FACTS: dict[CaptchaType, CaptchaFacts] = {
 def facts(kind: CaptchaType) -> CaptchaFacts:
     """Return the facts of one type."""
     return FACTS[kind]
+
+
+def is_test_sitekey(kind: CaptchaType, sitekey: str) -> bool:
+    """Return whether a sitekey is an official test key of the type."""
+    keys = FACTS[kind].test_keys
+    return keys is not None and sitekey in keys.sitekeys
+
+
+def official_secrets() -> frozenset[str]:
+    """Return the official test secrets of all vendors."""
+    return frozenset(secret for known in FACTS.values() if known.test_keys for secret in known.test_keys.secrets)
+
+
+def official_tokens() -> frozenset[str]:
+    """Return the dummy tokens that the vendors publish with their test keys."""
+    return frozenset(token for known in FACTS.values() if known.test_keys for token in known.test_keys.tokens.values())

@@ -15,6 +15,7 @@ class Reaction(StrEnum):
     POLL_ON = "poll_on"  # not an error: ask again
     RETRY = "retry"  # the same request again after a delay
     REQUEUE = "requeue"  # a new submit later, fewer in flight
+    SLOW_DOWN = "slow_down"  # the same, and nobody submits for the account before the pause is over
     CHECK_BALANCE = "check_balance"  # busy or out of money: threadsinfo tells
     DROP = "drop"  # the task is lost
     ONCE_MORE = "once_more"  # a new task, once
@@ -42,7 +43,8 @@ class Timeouts:
     """Seconds given to each stage of an attempt; every call is also held to what is left of the whole.
 
     `provider_call`: services answer a submit or a poll in well under a second; three calls that get no answer, with
-    their pauses, must still end within half a minute.
+    their pauses, must still end within half a minute; `solve`: least seconds of a solve, for a service that is slower
+    than the type's facts say.
     """
 
     page: float = 30.0
@@ -50,6 +52,11 @@ class Timeouts:
     verify: float = 30.0
     provider_call: float = 8.0
     proof: float = 15.0
+    solve: float = 0.0
+
+    def solve_deadline(self, facts: CaptchaFacts) -> float:
+        """Return the seconds after which waiting for a token of the type makes no sense."""
+        return max(facts.solve_deadline, self.solve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ class KeyTimes:
             lease=lease,
             renew=lease / 3,
             http=timeouts.provider_call,
-            solve=facts.solve_deadline,
+            solve=timeouts.solve_deadline(facts),
             redelivery=retry_interval * tries,
             keep=facts.keep,
         )
@@ -121,7 +128,7 @@ class KeyTimes:
 
 def total_budget(facts: CaptchaFacts, timeouts: Timeouts, margin: float = 60.0) -> float:
     """Return the seconds one whole attempt may take: solve, page, submit and a margin (R4.2)."""
-    return facts.solve_deadline + timeouts.page + timeouts.submit + margin
+    return timeouts.solve_deadline(facts) + timeouts.page + timeouts.submit + margin
 
 
 Reactions = Mapping[str, Reaction]

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from pytest_captcha_qa.model.captcha import official_tokens
 from pytest_captcha_qa.model.redact import token_prefix
 
 # The name under which single-string types keep their token in `Solution.parts`.
 TOKEN = "token"
+# Parts that are no secret, as the page shows them or a clock does: masking them would mask other things.
+_PUBLIC_PARTS = frozenset({"captcha_id", "gen_time"})
+_PUBLIC_TOKENS = official_tokens()
 
 
 class Source(StrEnum):
@@ -42,6 +46,12 @@ class Solution:
     def text(self) -> str:
         """The token, or the first part of a type that has several."""
         return self.parts[TOKEN] if TOKEN in self.parts else next(iter(self.parts.values()), "")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown of it."""
+        parts = ((name, str(value)) for name, value in self.parts.items())
+        return tuple(value for name, value in parts if name not in _PUBLIC_PARTS and value not in _PUBLIC_TOKENS)
 
     @classmethod
     def of_text(cls, text: str) -> Solution:
@@ -151,7 +161,7 @@ class Token:
 
     def secrets(self) -> tuple[str, ...]:
         """Return what a scrubber must learn, without spending the token."""
-        return tuple(str(part) for part in self._solution.parts.values())
+        return self._solution.secrets
 
     def renew(self, solution: Solution, *, source: Source, generation: int, age: Callable[[], float]) -> None:
         """Take over a newer solution, when the one held expired before it was used."""

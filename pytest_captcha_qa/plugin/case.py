@@ -17,10 +17,11 @@ from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Ver
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.record import AttemptLine
-from pytest_captcha_qa.model.token import Solution, Token
+from pytest_captcha_qa.model.token import Token
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.plugin.boundary import call
 from pytest_captcha_qa.plugin.memory import Memory
+from pytest_captcha_qa.plugin.sent import expectation, in_the_tokens_place, replayed, skip_if_meaningless
 
 _T = TypeVar("_T")
 
@@ -137,16 +138,19 @@ class Case:
                 f"form {attempt.form.slug!r} is verified via {attempt.form.verify.via!s}: its own submit tells; use "
                 "captcha_form(...).submit(token=...), or configure verify via endpoint or siteverify"
             )
-        if _expectation(expect) is Expect.ACCEPT:
+        if expectation(expect) is Expect.ACCEPT:
             return self._finished(attempt, attempt.verify_token).verdict
-        replay, sent = self._next_on_page(attempt), _replayed(token)
+        skip_if_meaningless(self._services.about.key_mode, attempt.form.type, token)
+        replay, sent = self._next_on_page(attempt), replayed(token)
         return self._finished(replay, lambda: replay.verify_expecting_refusal(sent)).verdict
 
     def submit(self, attempt: Attempt, token: Token | str | None, expect: str, fields: Mapping[str, str]) -> Outcome:
         """Return the outcome of a submit of the page; a second one on the same page is an attempt of its own."""
-        wanted = _expectation(expect)
+        wanted = expectation(expect)
         posted = {**self._situation.fields, **fields}
-        sent = _in_the_tokens_place(token) if wanted is Expect.REFUSE else None
+        if wanted is Expect.REFUSE:
+            skip_if_meaningless(self._services.about.key_mode, attempt.form.type, token)
+        sent = in_the_tokens_place(token) if wanted is Expect.REFUSE else None
         attempt = self._taken_for_submit(attempt)
         if wanted is Expect.REFUSE:
             return self._finished(attempt, lambda: attempt.submit_expecting_refusal(sent, posted))
@@ -260,23 +264,3 @@ class Case:
         except BaseException as error:
             attempt.record(error)
             raise
-
-
-def _in_the_tokens_place(token: Token | str | None) -> Solution | None:
-    if token is None:
-        return None
-    return _replayed(token) if isinstance(token, Token) else Solution.of_text(str(token))
-
-
-def _replayed(token: Token) -> Solution:
-    try:
-        return token.replayed()
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _expectation(expect: str) -> Expect:
-    try:
-        return Expect(expect)
-    except ValueError:
-        raise ConfigError(f"expect is 'accept' or 'refuse', not {expect!r}") from None

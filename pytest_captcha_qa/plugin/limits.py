@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_captcha_qa.model.captcha import facts
-from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.policy import Timeouts, total_budget
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.reports import FORMS
@@ -46,9 +45,6 @@ def _seconds(item: pytest.Item, run: CaptchaRun) -> float:
     """Return the seconds of an attempt on each form the test names; of the slowest one if it names none."""
     forms = run.environment.forms
     named = [forms[slug] for slug in item.stash.get(FORMS, ()) if slug in forms]
-    budgets = map(_budget, named or forms.values())
+    timeouts = Timeouts(solve=run.environment.account.patience)
+    budgets = (total_budget(facts(form.type), timeouts) for form in named or forms.values())
     return _BESIDES + (sum(budgets) if named else max(budgets, default=0.0))
-
-
-def _budget(form: FormSpec) -> float:
-    return total_budget(facts(form.type), Timeouts())

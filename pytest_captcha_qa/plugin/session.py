@@ -28,9 +28,10 @@ from pytest_captcha_qa.state.sqlite import default_path
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
 from pytest_captcha_qa.wiring.extensions import unusable_extensions
 from pytest_captcha_qa.wiring.functions import unusable_functions
+from pytest_captcha_qa.wiring.providers import unsolvable_forms
 
 RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()
-DEMO_TIME_SCALE = 0.02
+DEMO_TIME_SCALE = 0.01
 
 
 class CaptchaRun:
@@ -116,7 +117,7 @@ class CaptchaRun:
             ConfigError: all of it; in a worker each of its captcha tests will say so.
         """
         problems = [*self.environment.missing(forms), *unusable_places(self._setup(self.environment), self.environment)]
-        problems += unusable_functions(self.environment, forms)
+        problems += [*unusable_functions(self.environment, forms), *unsolvable_forms(self.environment, forms)]
         problems += unusable_extensions(self.environment, hook_extensions(self.config))
         if problems:
             error = ConfigError("\n".join(problems))
@@ -228,6 +229,7 @@ def _known_secrets(settings: Settings, environment: EnvironmentConfig) -> list[s
     """
     http, account = environment.http, environment.account
     found = [account.key.text()] if account.key is not None else []
+    found += account.proxy.secrets if account.proxy is not None else ()
     found += [settings.variables.get(KEY_VARIABLE) or "", *http.headers().values(), *http.cookies().values()]
     if login := http.basic_auth():
         found += [login[1], b64encode(":".join(login).encode()).decode()]

@@ -12,19 +12,23 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pytest_captcha_qa.model.form import Challenge
+from pytest_captcha_qa.model.solver_proxy import SolverProxy
 from pytest_captcha_qa.model.token import TOKEN, Solution
+from pytest_captcha_qa.provider.describing import described_json, described_text, is_code
 from pytest_captcha_qa.provider.dialects import Method
 
 Pairs = list[tuple[str, str]]
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,80}\Z")
-_TOKEN = re.compile(r"[\x21-\x7e]+\Z")
+# No vendor's token has what HTML and JSON are made of.
+_TOKEN = re.compile(r"[!#-;=?-\[\]-z|~]+\Z")
 _COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+\Z", re.ASCII)
 _COOKIE_VALUE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*\Z")
 _DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?\Z", re.ASCII)
 _USER_AGENT = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,499}\Z")
 _USER_AGENTS = ("useragent", "userAgent", "user_agent")
 _GOOD, _BAD = (1, "1"), (0, "0")
+_REPORTED = "OK_REPORT_RECORDED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,18 @@ class Noise:
 Answer = Good | Refusal | Noise
 
 
-def submit_pairs(method: Method, challenge: Challenge) -> Pairs:
-    """Return the parameters of a submit, without the key: those the method lists and no others (R0.5)."""
+def submit_pairs(method: Method, challenge: Challenge, proxy: SolverProxy | None = None) -> Pairs:
+    """Return the parameters of a submit, without the key: those the method lists and no others (R0.5).
+
+    `proxy`: the one the team set, if any; left out where the type is not solved through one.
+    """
     pairs = [("method", method.name), *method.fixed]
     for parameter in method.parameters:
         value = parameter.source(challenge)
         if value is not None:
             pairs.append((parameter.name, value))
+    if proxy is not None and method.proxied:
+        pairs += [("proxy", proxy.address), ("proxytype", proxy.kind)]
     return [*pairs, ("json", "1")]
 
 
@@ -73,39 +82,58 @@ def read_answer(text: str, known_codes: Collection[str]) -> Answer:
     Codes are compared whole: an answer that contains the letters ERROR is still an answer.
     """
     text = text.strip()
-    if not text:
-        return Noise("an empty answer")
     if text in known_codes:
         return Refusal(text)
     if text.startswith("OK|"):
-        return _good(text.removeprefix("OK|"), {}, known_codes)
-    if text.startswith("<"):
-        return Noise("an HTML page")
+        return _good(text.removeprefix("OK|"), {}, known_codes) or Noise(described_text(text.removeprefix("OK|")))
+    if not text or text.startswith("<"):
+        return Noise(described_text(text))
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError):
-        return Noise("a text of no known form")
-    return _read_json(decoded, known_codes)
+        return Noise(described_text(text))
+    return _read_json(decoded, known_codes) or Noise(described_json(decoded, len(text)))
 
 
-def _read_json(decoded: object, known_codes: Collection[str]) -> Answer:
+def described(text: str) -> str:
+    """Return what an answer looked like, whatever it says, in our own words."""
+    answer = read_answer(text, ())
+    return answer.what if isinstance(answer, Noise) else f"an answer of {len(text)} characters"
+
+
+def _read_json(decoded: object, known_codes: Collection[str]) -> Good | Refusal | None:
     if isinstance(decoded, str) and decoded in known_codes:
         return Refusal(decoded)
     if not isinstance(decoded, dict):
-        return Noise("JSON of no known form")
+        return None
     status, value = decoded.get("status"), decoded.get("request")
     # Whether `threadsinfo` has a status is unconfirmed; nothing else counts as a result without one.
     if status in _GOOD or ("status" not in decoded and "threads" in decoded):
         return _good(value, decoded, known_codes)
     if status in _BAD and isinstance(value, str) and value.strip() in known_codes:
         return Refusal(value.strip())
-    return Noise("an error of no known code")
+    return None
 
 
-def _good(value: object, fields: Mapping[str, object], known_codes: Collection[str]) -> Answer:
+def _good(value: object, fields: Mapping[str, object], known_codes: Collection[str]) -> Good | Refusal | None:
     if isinstance(value, str) and value.strip() in known_codes:
         return Refusal(value.strip())
+    if isinstance(value, str) and is_code(value.strip()):
+        return None  # an error that this version does not know is not handed out as a token
     return Good(value, fields)
+
+
+def without_price(answer: Good) -> Good:
+    """Return the answer to `get2` without its price, which as text stands behind the last `|`."""
+    if answer.fields or not isinstance(answer.value, str):
+        return answer
+    value, bar, price = answer.value.rpartition("|")
+    return Good(value) if bar and read_decimal(price) is not None else answer
+
+
+def is_report_recorded(text: str) -> bool:
+    """Return whether a report on a token was taken, said as text; the form it has as JSON is unconfirmed."""
+    return text.strip() == _REPORTED
 
 
 def read_task_id(answer: Good) -> str | None:

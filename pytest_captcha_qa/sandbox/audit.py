@@ -18,17 +18,28 @@ def fingerprint(secret: str) -> str:
 
 @dataclass(slots=True)
 class Traffic:
-    """The provider calls of one key, or of all."""
+    """Provider calls: of all keys, of one, or about one task."""
 
     submits: int = 0
     polls: int = 0
     reads: int = 0
+    reports_good: int = 0
+    reports_bad: int = 0
+
+
+@dataclass(slots=True)
+class KeyTraffic(Traffic):
+    """The provider calls of one key, and the most of its tasks that were being solved or waited at one time."""
+
+    peak: int = 0
 
 
 @dataclass(slots=True)
 class TaskTraffic(Traffic):
     """The provider calls about one task."""
 
+    key: str = ""
+    """Fingerprint of the key it was submitted with."""
     type: str = ""
     state: str = "submitted"
 
@@ -38,27 +49,38 @@ class ProviderCounts:
     """What the solving service was asked: a poll asks for a result, a read is a poll that delivered it."""
 
     total: Traffic = field(default_factory=Traffic)
-    by_key: defaultdict[str, Traffic] = field(default_factory=lambda: defaultdict(Traffic))
+    by_key: defaultdict[str, KeyTraffic] = field(default_factory=lambda: defaultdict(KeyTraffic))
     tasks: defaultdict[str, TaskTraffic] = field(default_factory=lambda: defaultdict(TaskTraffic))
     codes: Counter[str] = field(default_factory=Counter)
 
-    def submitted(self, key: str, task_id: str, type_: str) -> None:
-        """Count an accepted task."""
+    def submitted(self, key: str, task_id: str, type_: str, *, in_flight: int) -> None:
+        """Count an accepted task; `in_flight`: how many of the key's, with it, have no result yet."""
         task = self.tasks[task_id]
-        task.type = type_
-        for traffic in (self.total, self.by_key[fingerprint(key)], task):
+        task.type, task.key = type_, fingerprint(key)
+        by_key = self.by_key[fingerprint(key)]
+        by_key.peak = max(by_key.peak, in_flight)
+        for traffic in self._about(key, task_id):
             traffic.submits += 1
 
     def polled(self, key: str, task_id: str) -> None:
         """Count a request for the result of a task that exists."""
-        for traffic in (self.total, self.by_key[fingerprint(key)], self.tasks[task_id]):
+        for traffic in self._about(key, task_id):
             traffic.polls += 1
 
     def read(self, key: str, task_id: str) -> None:
         """Count a delivered result."""
         self.tasks[task_id].state = "read"
-        for traffic in (self.total, self.by_key[fingerprint(key)], self.tasks[task_id]):
+        for traffic in self._about(key, task_id):
             traffic.reads += 1
+
+    def reported(self, key: str, task_id: str, *, good: bool) -> None:
+        """Count a report about a solution."""
+        for traffic in self._about(key, task_id):
+            traffic.reports_good += good
+            traffic.reports_bad += not good
+
+    def _about(self, key: str, task_id: str) -> tuple[Traffic, ...]:
+        return self.total, self.by_key[fingerprint(key)], self.tasks[task_id]
 
     def failed(self, task_id: str) -> None:
         """Note that a task was reported as failed."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
 
 from pytest_captcha_qa.sandbox.keys import KeyPair
-from pytest_captcha_qa.sandbox.standin import GEETEST_REGISTER, GEETEST_VALIDATE
 from pytest_captcha_qa.sandbox.web import Fields
 
 VENDOR_TIMEOUT = 5.0
@@ -27,29 +25,56 @@ class VendorUnavailable(Exception):
     """The vendor gave no usable answer, so the site cannot decide."""
 
 
-AskVendor = Callable[[str, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
-"""Sends fields to a path of the vendor and returns the JSON object it answers. Raises VendorUnavailable."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the vendor is asked: fields, which a GET sends in its query and a POST as a form or as JSON."""
+
+    path: str
+    fields: Mapping[str, Any]
+    method: str = "POST"
+    as_json: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """The path, with the query of a GET."""
+        return self.path if self.method == "POST" else f"{self.path}?{urllib.parse.urlencode(self.fields)}"
+
+    @property
+    def body(self) -> bytes | None:
+        """The body of a POST."""
+        if self.method != "POST":
+            return None
+        return (json.dumps(self.fields) if self.as_json else urllib.parse.urlencode(self.fields)).encode()
+
+    @property
+    def all_headers(self) -> Mapping[str, str]:
+        """The headers, the type of the body among them."""
+        kind = "application/json" if self.as_json else "application/x-www-form-urlencoded"
+        return {**self.headers, "content-type": kind} if self.method == "POST" else self.headers
+
+
+AskVendor = Callable[[Question], Awaitable[Mapping[str, Any]]]
+"""Asks the vendor and returns the JSON object it answers. Raises VendorUnavailable."""
 
 
 def vendor_at(base_url: str, timeout: float = VENDOR_TIMEOUT) -> AskVendor:
     """Return a client for the vendor at `base_url`; a call runs in a thread and uses no proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def post(path: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
-        query = urllib.parse.urlencode(fields)
-        # GeeTest's register call is the one the vendors define as GET.
-        url, body = (f"{path}?{query}", None) if path == GEETEST_REGISTER else (path, query.encode())
+    def send(question: Question) -> Mapping[str, Any]:
+        url, headers = base_url + question.target, dict(question.all_headers)
         try:
-            with opener.open(base_url + url, body, timeout) as response:
+            with opener.open(urllib.request.Request(url, question.body, headers), timeout=timeout) as response:
                 reply = json.loads(response.read(_BODY_LIMIT))
         except (OSError, HTTPException, ValueError) as exc:
-            raise VendorUnavailable(path) from exc
+            raise VendorUnavailable("the vendor gives no answer") from exc
         if not isinstance(reply, dict):
-            raise VendorUnavailable(path)
+            raise VendorUnavailable("the vendor's answer is no object")
         return reply
 
-    async def ask(path: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
-        return await anyio.to_thread.run_sync(post, path, fields, abandon_on_cancel=True)
+    async def ask(question: Question) -> Mapping[str, Any]:
+        return await anyio.to_thread.run_sync(send, question, abandon_on_cancel=True)
 
     return ask
 
@@ -79,7 +104,15 @@ class Captcha(Protocol):
         """Return the posted token, empty when there is none."""
 
     async def accepts(self, fields: Fields, session: Session, vendor: AskVendor) -> bool:
-        """Ask the vendor whether the posted answer holds."""
+        """Find out whether the posted answer holds."""
+
+
+@runtime_checkable
+class ServesChallenge(Protocol):
+    """A captcha whose widget fetches its challenge from the site."""
+
+    def challenge(self, session: Session) -> tuple[bytes, str]:
+        """Return a fresh challenge for the session, with its media type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +129,7 @@ class Siteverify:
     """What the widget shows as its action."""
     checks_action: bool = False
     min_score: float | None = None
+    sends_sitekey: bool = False
 
     async def offer(self, session: Session, vendor: AskVendor) -> Mapping[str, str]:
         """Return the public values."""
@@ -110,7 +144,9 @@ class Siteverify:
         token = self.token(fields)
         if not token:
             return False
-        reply = await vendor(self.endpoint, {"secret": self.secret or self.keys.secret, "response": token})
+        asked = {"secret": self.secret or self.keys.secret, "response": token}
+        asked |= {"sitekey": self.keys.sitekey} if self.sends_sitekey else {}
+        reply = await vendor(Question(self.endpoint, asked))
         return reply.get("success") is True and self._action_fits(reply) and self._score_suffices(reply)
 
     def _action_fits(self, reply: Mapping[str, Any]) -> bool:
@@ -128,35 +164,3 @@ class NeverVerified(Siteverify):
     async def accepts(self, fields: Fields, session: Session, vendor: AskVendor) -> bool:
         """Accept anything, also nothing."""
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class GeetestV3:
-    """GeeTest v3: the backend registers a challenge for the session, and validates its solution only."""
-
-    template: str
-    keys: KeyPair
-
-    async def offer(self, session: Session, vendor: AskVendor) -> Mapping[str, str]:
-        """Register a challenge and return it with the public id."""
-        call = {"gt": self.keys.sitekey, "client_type": "web", "json_format": "1"}
-        reply = await vendor(GEETEST_REGISTER, call)
-        challenge = reply.get("challenge")
-        if not (isinstance(challenge, str) and re.fullmatch(r"[0-9a-f]{32}", challenge)):
-            raise VendorUnavailable(GEETEST_REGISTER)
-        session.challenges.add(challenge)
-        return {"gt": self.keys.sitekey, "challenge": challenge}
-
-    def token(self, fields: Fields) -> str:
-        """Return the part of the solution that the vendor signs."""
-        return fields.get("geetest_validate")
-
-    async def accepts(self, fields: Fields, session: Session, vendor: AskVendor) -> bool:
-        """Validate the solution once, if its challenge was registered for this session."""
-        challenge, seccode = fields.get("geetest_challenge"), fields.get("geetest_seccode")
-        if challenge not in session.challenges or seccode != f"{self.token(fields)}|jordan":
-            return False
-        session.challenges.remove(challenge)
-        call = {"seccode": seccode, "challenge": challenge, "captchaid": self.keys.sitekey}
-        reply = await vendor(GEETEST_VALIDATE, {**call, "json_format": "1"})
-        return reply.get("seccode") not in (None, "", "false")

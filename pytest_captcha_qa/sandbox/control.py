@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pytest_captcha_qa.sandbox.accounts import KeyState
 from pytest_captcha_qa.sandbox.audit import Audit
-from pytest_captcha_qa.sandbox.described import DescriptionProblem, build
+from pytest_captcha_qa.sandbox.described import DescriptionProblem
 from pytest_captcha_qa.sandbox.faults import Faults
-from pytest_captcha_qa.sandbox.provider_api import KeyState
 from pytest_captcha_qa.sandbox.web import UnreadableBody, read_json
 
 _SWITCHES = ("faults", "keys", "proofs")
@@ -54,7 +54,7 @@ class Control:
         if not isinstance(message, dict) or not message.keys() <= set(_SWITCHES):
             raise DescriptionProblem(f"a control message is an object with the keys {', '.join(_SWITCHES)}")
         accounts = _object(message, "keys")
-        keys = {key: build(KeyState, _object(accounts, key)) for key in accounts}
+        keys = {key: KeyState.from_data(_object(accounts, key)) for key in accounts}
         proofs = _object(message, "proofs")
         if not all(isinstance(text, str) for text in proofs.values()):
             raise DescriptionProblem("a proof is a text")

@@ -6,12 +6,15 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import ClassVar
 
 import anyio
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pytest_captcha_qa.sandbox.bodies import GzipBomb, JsonList, NoStatus, Truncated, Twice
 from pytest_captcha_qa.sandbox.described import DescriptionProblem
 
 _HTML = "<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
@@ -82,9 +85,14 @@ def _bytewise(message: Message) -> Iterator[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An HTML page with any status code, as gateways send it."""
+    """An HTML page with any status code, as gateways send it.
+
+    `retry_after`: seconds that a `Retry-After` header asks for, `as_date` as a date.
+    """
 
     status: int
+    retry_after: int | None = None
+    as_date: bool = False
     final: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -94,7 +102,18 @@ class Status:
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """Answer instead of the server."""
-        return HTMLResponse(_HTML.format(title=f"Error {self.status}"), self.status)
+
+        async def page(scope: Scope, receive: Receive, send: Send) -> None:
+            response = HTMLResponse(_HTML.format(title=f"Error {self.status}"), self.status, self._headers())
+            await response(scope, receive, send)
+
+        return page
+
+    def _headers(self) -> dict[str, str]:
+        if self.retry_after is None:
+            return {}
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=self.retry_after), usegmt=True)
+        return {"Retry-After": date if self.as_date else str(self.retry_after)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +151,17 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset without an answer."""
+    """The connection is reset without an answer; `late`: after the server has done what it was asked."""
 
+    late: bool = False
     final: ClassVar[bool] = True
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """Abort the connection, which the server put into the scope."""
 
         async def reset(scope: Scope, receive: Receive, send: Send) -> None:
+            if self.late:
+                await app(scope, receive, _into_nothing)
             transport = scope["state"]["transport"]
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -154,11 +176,24 @@ async def _wait_for_disconnect(scope: Scope, receive: Receive, send: Send) -> No
         pass
 
 
+async def _into_nothing(message: Message) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """The solving service answers with this code instead of doing what it was asked."""
+    """The solving service answers with this code instead of doing what it was asked.
+
+    `as_text`: as bare text also where JSON was asked for.
+    """
 
     code: str
+    as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LostId:
+    """A submit is answered with an id that no task has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +211,23 @@ class Slow:
     """A task submitted while this is on takes so many times as long to solve."""
 
     factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A task submitted while this is on gets the token of the key's last solved task once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTask:
+    """A task submitted while this is on gets a token that was made for somebody else's sitekey and page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A task submitted while this is on gets a token that ends with this text, such as the letters ERROR."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +249,10 @@ class Score:
     score: float
 
 
-TransportEffect = Delay | Drip | Status | Html200 | Empty | Never | Reset
-Fate = NotReadyForever | Unsolvable | Slow
-ProviderAnswer = ErrorAnswer | Fate
+ChangedBody = Truncated | Twice | JsonList | NoStatus
+TransportEffect = Delay | Drip | Status | Html200 | Empty | Never | Reset | GzipBomb | ChangedBody
+Fate = NotReadyForever | Unsolvable | Slow | Duplicate | OtherTask | Ending
+ProviderAnswer = ErrorAnswer | LostId | Fate
 SiteAnswer = Refuse | OtherSitekey
 VendorAnswer = Score
 Effect = TransportEffect | ProviderAnswer | SiteAnswer | VendorAnswer
@@ -212,10 +265,19 @@ KINDS: Mapping[str, type[Effect]] = {
     "empty": Empty,
     "never": Never,
     "reset": Reset,
+    "gzip_bomb": GzipBomb,
+    "truncated": Truncated,
+    "twice": Twice,
+    "json_list": JsonList,
+    "no_status": NoStatus,
     "error": ErrorAnswer,
+    "lost_id": LostId,
     "not_ready_forever": NotReadyForever,
     "unsolvable": Unsolvable,
     "slow": Slow,
+    "duplicate": Duplicate,
+    "other_task": OtherTask,
+    "ending": Ending,
     "refuse": Refuse,
     "sitekey": OtherSitekey,
     "score": Score,

@@ -7,6 +7,8 @@ until one ends the call.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any, TypeVar
@@ -26,31 +28,58 @@ from pytest_captcha_qa.sandbox.effects import (
 )
 
 _T = TypeVar("_T")
+Describe = Callable[[Scope, Receive], Awaitable[tuple["Call", Receive]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a fault may be limited to; `form` is the path of the form's page without its first slash."""
+    """What a fault may be limited to; `form` is the path of the form's page without its first slash.
+
+    `key`, `action`, `task` and `type` (of captcha) are those of a call of the solving service.
+    """
 
     path: str
     method: str
     form: str = ""
+    key: str = field(default="", repr=False)
+    action: str = ""
+    task: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which calls a fault applies to. Empty means any; `count` None means without end."""
+    """Which calls a fault applies to. Empty means any; None means without end.
+
+    `skip`: so many calls are spared first, then `count` are struck; `after`, `lasts`: the period in which that
+    happens, in seconds, the first from the moment the fault was switched on.
+    """
 
     path: str = ""
     method: str = ""
     form: str = ""
+    key: str = field(default="", repr=False)
+    action: str = ""
+    task: str = ""
+    type: str = ""
     share: float = 1.0
+    skip: int = 0
     count: int | None = None
+    after: float = 0.0
+    lasts: float | None = None
 
     def fits(self, call: Call) -> bool:
         """Tell whether the call is one of those meant."""
-        pairs = ((self.path, call.path), (self.method, call.method), (self.form, call.form))
-        return all(not wanted or wanted == actual for wanted, actual in pairs)
+        wanted = {name: getattr(self, name) for name in _OF_A_CALL}
+        return all(not value or value == getattr(call, name) for name, value in wanted.items())
+
+    def is_on(self, age: float) -> bool:
+        """Tell whether its period has come and is not over, so many seconds after it was switched on."""
+        return age >= self.after and (self.lasts is None or age < self.after + self.lasts)
+
+
+_OF_A_CALL = tuple(spec.name for spec in fields(Call))
+_OF_THE_SERVICE = ("form", "key", "action", "task", "type")
 
 
 @dataclass(slots=True)
@@ -60,10 +89,12 @@ class Fault:
     effect: Effect
     filter: Filter
     left: int | None
+    since: float = 0.0
+    spared: int = 0
 
     @classmethod
-    def from_data(cls, data: Any) -> Fault:
-        """Return the fault a JSON object describes. Raises DescriptionProblem."""
+    def from_data(cls, data: Any, *, since: float = 0.0) -> Fault:
+        """Return the fault a JSON object describes, switched on at `since`. Raises DescriptionProblem."""
         kind = KINDS.get(str(data.get("kind"))) if isinstance(data, dict) else None
         if kind is None:
             raise DescriptionProblem(f"a fault is an object with a kind, one of {', '.join(KINDS)}")
@@ -71,11 +102,15 @@ class Fault:
         effect = build(kind, {name: value for name, value in data.items() if name in own})
         rest = {name: value for name, value in data.items() if name not in own | {"kind"}}
         applies = build(Filter, rest)
-        return cls(effect, applies, applies.count)
+        return cls(effect, applies, applies.count, since)
 
-    def strikes(self, call: Call, rng: Random) -> bool:
+    def strikes(self, call: Call, rng: Random, now: float) -> bool:
         """Tell whether the fault applies to this call, and count it if so."""
-        if self.left == 0 or not self.filter.fits(call) or rng.random() >= self.filter.share:
+        meant = self.left != 0 and self.filter.fits(call) and self.filter.is_on(now - self.since)
+        if not meant or rng.random() >= self.filter.share:
+            return False
+        if self.spared < self.filter.skip:
+            self.spared += 1
             return False
         if self.left is not None:
             self.left -= 1
@@ -89,15 +124,16 @@ class FaultPlan:
     rng: Random
     answers: Any = ()
     """The kinds of answers that are the server's own, as `isinstance` takes them."""
-    forms: bool = False
-    """Whether the server is the site, whose paths are forms."""
+    of_a_call: tuple[str, ...] = ()
+    """What, besides path and verb, is known of a call of this server."""
+    clock: Callable[[], float] = time.monotonic
     faults: list[Fault] = field(default_factory=list)
 
     def parse(self, data: Any) -> list[Fault]:
         """Return the faults a JSON list describes, if they fit this server. Raises DescriptionProblem."""
         if not isinstance(data, list):
             raise DescriptionProblem("faults are a list of objects")
-        faults = [Fault.from_data(item) for item in data]
+        faults = [Fault.from_data(item, since=self.clock()) for item in data]
         for fault in faults:
             self._check(fault)
         return faults
@@ -106,16 +142,15 @@ class FaultPlan:
         """Return what happens to this call, in order, up to the first effect that ends it."""
         effects: list[TransportEffect] = []
         for fault in self.faults:
-            if isinstance(fault.effect, TransportEffect) and fault.strikes(call, self.rng):
+            if isinstance(fault.effect, TransportEffect) and fault.strikes(call, self.rng, self.clock()):
                 effects.append(fault.effect)
                 if fault.effect.final:
                     break
         return effects
 
-    def error_for(self, call: Call) -> str | None:
-        """Return the error code the solving service answers this call with, if any."""
-        error = self.answer(ErrorAnswer, call)
-        return error.code if error is not None else None
+    def error_for(self, call: Call) -> ErrorAnswer | None:
+        """Return the error the solving service answers this call with, if any."""
+        return self.answer(ErrorAnswer, call)
 
     def fate_of(self, call: Call) -> Fate | None:
         """Return what will become of the task that this call submits, if it will not be solved."""
@@ -128,15 +163,16 @@ class FaultPlan:
         return answer
 
     def _struck(self, kind: Any, call: Call) -> Any:
-        struck = (f for f in self.faults if isinstance(f.effect, kind) and f.strikes(call, self.rng))
+        struck = (f for f in self.faults if isinstance(f.effect, kind) and f.strikes(call, self.rng, self.clock()))
         return next((fault.effect for fault in struck), None)
 
     def _check(self, fault: Fault) -> None:
         is_answer = not isinstance(fault.effect, TransportEffect)
         if is_answer and not isinstance(fault.effect, self.answers):
             raise DescriptionProblem(f"this server has no {_kind_of(fault.effect)}; it is another one's answer")
-        if fault.filter.form and not (is_answer or self.forms):
-            raise DescriptionProblem("'form' limits faults of the site, and answers of the provider")
+        for name in _OF_THE_SERVICE:
+            if getattr(fault.filter, name) and name not in self.of_a_call:
+                raise DescriptionProblem(f"{name!r} is not known of the calls of this server")
 
 
 def _kind_of(effect: Effect) -> str:
@@ -152,12 +188,12 @@ class Faults:
     site: FaultPlan
 
     @classmethod
-    def none(cls, rng: Random) -> Faults:
+    def none(cls, rng: Random, clock: Callable[[], float] = time.monotonic) -> Faults:
         """Return plans without any fault; `rng` decides about those that strike a share of calls."""
         return cls(
-            FaultPlan(rng, answers=ProviderAnswer),
-            FaultPlan(rng, answers=VendorAnswer),
-            FaultPlan(rng, answers=SiteAnswer, forms=True),
+            FaultPlan(rng, answers=ProviderAnswer, of_a_call=_OF_THE_SERVICE, clock=clock),
+            FaultPlan(rng, answers=VendorAnswer, clock=clock),
+            FaultPlan(rng, answers=SiteAnswer, of_a_call=("form",), clock=clock),
         )
 
     def load(self, data: Any) -> None:
@@ -182,11 +218,14 @@ class Faulty:
 
     app: ASGIApp
     plan: FaultPlan
+    describe: Describe | None = None
+    """How a call is described by more than its path and verb; it reads the body and returns a channel that has it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the faults that strike this call have their effect."""
-        call = Call(scope["path"], scope["method"], form=scope["path"].strip("/"))
-        app = self.app
+        app, call = self.app, Call(scope["path"], scope["method"], form=scope["path"].strip("/"))
+        if self.plan.faults and self.describe is not None:
+            call, receive = await self.describe(scope, receive)
         for effect in reversed(self.plan.effects_on(call)):
             app = effect.wrap(app)
         await app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Runs the sandbox's four servers on one event loop until something asks them to end."""
+"""Runs the sandbox's servers on one event loop until something asks them to end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import contextlib
 import logging
 import os
 import signal
+import ssl
 import stat
 import sys
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from socket import socket
 from typing import Any
@@ -23,9 +25,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pytest_captcha_qa.sandbox import control, provider_api, site, standin
 from pytest_captcha_qa.sandbox.audit import Audit
 from pytest_captcha_qa.sandbox.backend import vendor_at
-from pytest_captcha_qa.sandbox.faults import FaultPlan, Faults, Faulty
+from pytest_captcha_qa.sandbox.faults import Describe, FaultPlan, Faults, Faulty
 from pytest_captcha_qa.sandbox.tokens import TokenRegistry
 from pytest_captcha_qa.sandbox.web import LimitedBody, LoopbackHost
+from pytest_captcha_qa.sandbox.work import Work
 
 _KEEP_ALIVE = 75
 """Seconds an idle connection stays open: longer than clients that pool connections expect."""
@@ -33,7 +36,7 @@ _KEEP_ALIVE = 75
 
 @dataclass(frozen=True, slots=True)
 class Apps:
-    """The four applications, in the order of their ports."""
+    """The applications, in the order of their ports; the provider's is served over https, too, if that is wanted."""
 
     provider: ASGIApp
     vendor: ASGIApp
@@ -44,27 +47,37 @@ class Apps:
     def build(cls, vendor_url: str, *, time_scale: float, seed: int | None, release: str) -> Apps:
         """Return the applications of one sandbox, which share its tokens, counts and faults."""
         audit, registry, faults = Audit(), TokenRegistry(), Faults.none(Random(seed))
-        provider = provider_api.Provider(registry, audit, faults.provider, Random(seed), time_scale)
+        work = Work(registry, audit, Random(seed), time_scale=time_scale)
+        provider = provider_api.Provider(work, audit, faults.provider)
         proofs: dict[str, str] = {}
         site_app = site.build_app(audit, vendor_at(vendor_url), release=release, proofs=proofs, faults=faults.site)
         return cls(
-            provider=guarded(provider_api.build_app(provider), faults.provider),
+            provider=guarded(
+                provider_api.build_app(provider), faults.provider, partial(provider_api.describe, provider)
+            ),
             vendor=guarded(standin.build_app(standin.StandIn(registry, audit, faults.vendor)), faults.vendor),
             site=guarded(site_app, faults.site),
             audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs))),
         )
 
 
-def guarded(app: ASGIApp, plan: FaultPlan | None = None) -> ASGIApp:
+def guarded(app: ASGIApp, plan: FaultPlan | None = None, describe: Describe | None = None) -> ASGIApp:
     """Return `app` behind the guards every server has, and its faults."""
-    return LoopbackHost(LimitedBody(Faulty(app, plan) if plan else app))
+    return LoopbackHost(LimitedBody(Faulty(app, plan, describe) if plan else app))
 
 
-async def run(apps: Apps, sockets: list[socket], announce: Callable[[], None]) -> None:
-    """Serve each application on its socket, announce once all of them answer, and end when asked to."""
+async def run(
+    apps: Apps, sockets: list[socket], announce: Callable[[], None], tls: ssl.SSLContext | None = None
+) -> None:
+    """Serve each application on its socket, announce once all of them answer, and end when asked to.
+
+    With `tls` there is a fifth socket, for the provider over https.
+    """
     stop = asyncio.Event()
     _stop_on_signals(stop)
     servers = [_Server(app) for app in (apps.provider, apps.vendor, apps.site, apps.audit)]
+    if tls is not None:
+        servers.append(_Server(apps.provider, tls))
     async with asyncio.TaskGroup() as group:
         for server, sock in zip(servers, sockets, strict=True):
             group.create_task(server.serve([sock]))
@@ -82,20 +95,21 @@ async def run(apps: Apps, sockets: list[socket], announce: Callable[[], None]) -
 class _Server(uvicorn.Server):
     """One uvicorn server that leaves signals to `run` and tells when it answers."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=_Protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE,
-                timeout_graceful_shutdown=0,
-            )
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None) -> None:
+        config = uvicorn.Config(
+            app,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=0,
         )
+        config.load()
+        config.ssl = tls  # a setting of its own would want the key in a file
+        super().__init__(config)
         self.ready = asyncio.Event()
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A staging site with protected forms, sound ones and two flawed ones."""
+"""A staging site with protected forms."""
 
 from __future__ import annotations
 
@@ -12,75 +12,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from pytest_captcha_qa.sandbox import keys
 from pytest_captcha_qa.sandbox.audit import Audit
-from pytest_captcha_qa.sandbox.backend import (
-    AskVendor,
-    Captcha,
-    GeetestV3,
-    NeverVerified,
-    Session,
-    Siteverify,
-    VendorUnavailable,
-)
+from pytest_captcha_qa.sandbox.backend import AskVendor, ServesChallenge, Session, VendorUnavailable
 from pytest_captcha_qa.sandbox.effects import OtherSitekey, Refuse
 from pytest_captcha_qa.sandbox.faults import Call, FaultPlan
+from pytest_captcha_qa.sandbox.forms import FORMS, ProtectedForm
 from pytest_captcha_qa.sandbox.pages import NOTHING, Html, render
-from pytest_captcha_qa.sandbox.standin import CLOUDFLARE, GOOGLE
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields
 
 _COOKIE = "sandbox_session"
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _UNAVAILABLE = "The captcha service does not answer. Please try again later."
-
-
-@dataclass(frozen=True, slots=True)
-class ProtectedForm:
-    """One form of the site; `logs_in`: who is accepted may see their account."""
-
-    slug: str
-    title: str
-    captcha: Captcha
-    logs_in: bool = False
-
-
-FORMS = (
-    ProtectedForm(
-        "recaptcha-v2",
-        "Sign up",
-        Siteverify("recaptcha_v2", GOOGLE, keys.RECAPTCHA_V2, "g-recaptcha-response"),
-    ),
-    ProtectedForm(
-        "recaptcha-v3",
-        "Contact us",
-        Siteverify(
-            "recaptcha_v3",
-            GOOGLE,
-            keys.RECAPTCHA_V3,
-            "g-recaptcha-response",
-            action="contact",
-            checks_action=True,
-            min_score=0.5,
-        ),
-    ),
-    ProtectedForm(
-        "turnstile",
-        "Log in",
-        Siteverify("turnstile", CLOUDFLARE, keys.TURNSTILE, "cf-turnstile-response", action="login"),
-        logs_in=True,
-    ),
-    ProtectedForm("geetest-v3", "Order", GeetestV3("geetest_v3", keys.GEETEST_V3)),
-    ProtectedForm(
-        "broken",
-        "Log in, with a stale secret",
-        Siteverify("turnstile", CLOUDFLARE, keys.BROKEN, "cf-turnstile-response", secret=keys.RETIRED_SECRET),
-    ),
-    ProtectedForm(
-        "unprotected",
-        "Sign up, never verified",
-        NeverVerified("recaptcha_v2", GOOGLE, keys.UNPROTECTED, "g-recaptcha-response"),
-    ),
-)
 
 
 class Rejected(Exception):
@@ -142,6 +84,15 @@ class FormPage:
         """Answer with the empty form."""
         self.audit.site.gets[self.form.slug] += 1
         return await self._render(self.sessions.of(request))
+
+    async def challenge(self, request: Request) -> Response:
+        """Answer with what the widget fetches, for the session of its page."""
+        captcha, session = self.form.captcha, self.sessions.of(request)
+        assert isinstance(captcha, ServesChallenge), "the route exists for such captchas only"
+        content, kind = captcha.challenge(session)
+        response = Response(content, media_type=kind, headers={"cache-control": "no-store"})
+        _set_cookie(response, session)
+        return response
 
     async def take(self, request: Request) -> Response:
         """Judge a submission: 303 to the welcome page, or the form again with what is wrong."""
@@ -286,4 +237,6 @@ def build_app(
         page = FormPage(form, sessions, audit, vendor, faults)
         routes.append(Route(f"/{form.slug}", page.show, methods=["GET"]))
         routes.append(Route(f"/{form.slug}", page.take, methods=["POST"]))
+        if isinstance(form.captcha, ServesChallenge):
+            routes.append(Route(f"/{form.slug}/challenge", page.challenge, methods=["GET"]))
     return Starlette(routes=routes)

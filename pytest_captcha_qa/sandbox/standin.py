@@ -1,36 +1,34 @@
-"""The vendors' verification endpoints: they accept the sandbox's own tokens, each once, and nothing else."""
+"""The vendors' verification endpoints: they accept the sandbox's own tokens, each once, and nothing else.
+
+Only an official test secret takes its own dummy tokens, again and again, as it does at its vendor.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_captcha_qa.sandbox.audit import Audit
-from pytest_captcha_qa.sandbox.effects import Score
-from pytest_captcha_qa.sandbox.faults import Call, FaultPlan
+from pytest_captcha_qa.sandbox.apis import ASSESSMENTS, FRIENDLY, Enterprise, Friendly
+from pytest_captcha_qa.sandbox.desk import Desk, iso
+from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_V4_VALIDATE, GEETEST_VALIDATE, Geetest
 from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET, SITEKEY_OF_SECRET
-from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault, TokenRegistry
-from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields
+from pytest_captcha_qa.sandbox.official import TEST_SECRETS
+from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault
+from pytest_captcha_qa.sandbox.web import Fields
 
 GOOGLE = "/recaptcha/api/siteverify"
 CLOUDFLARE = "/turnstile/v0/siteverify"
-GEETEST_REGISTER = "/register.php"
-GEETEST_VALIDATE = "/validate.php"
+HCAPTCHA = "/siteverify"
 
-_SCORE = 0.9
-_JORDAN = "|jordan"
-_CODES: Mapping[TokenFault, str] = MappingProxyType(
+_Codes = Mapping[TokenFault, str]
+_CODES: _Codes = MappingProxyType(
     {
         TokenFault.UNKNOWN: "invalid-input-response",
         TokenFault.OTHER_KEY: "invalid-input-response",
@@ -38,124 +36,115 @@ _CODES: Mapping[TokenFault, str] = MappingProxyType(
         TokenFault.EXPIRED: "timeout-or-duplicate",
     }
 )
+_HCAPTCHA_CODES: _Codes = MappingProxyType(
+    {
+        TokenFault.UNKNOWN: "invalid-input-response",
+        TokenFault.OTHER_KEY: "sitekey-secret-mismatch",
+        TokenFault.USED: "already-seen-response",
+        TokenFault.EXPIRED: "expired-input-response",
+    }
+)
 
 
-@dataclass(frozen=True, slots=True)
-class StandIn:
-    """The vendors' side of verification.
-
-    A demo secret verifies tokens of its own sitekey only. Any other secret verifies every token, so that an
-    outside application can be pointed here with whatever secret it has.
-    """
-
-    registry: TokenRegistry
-    audit: Audit
-    faults: FaultPlan
+class StandIn(Desk):
+    """The vendors that answer in the siteverify grammar: Google, Cloudflare and hCaptcha."""
 
     async def google(self, request: Request) -> Response:
         """Answer siteverify as reCAPTCHA v2 and v3 do; a repeated parameter name makes a bad request."""
-        fields = await self._receive(GOOGLE, request)
+        fields = await self.receive(GOOGLE, request)
         if fields is None or fields.has_repeated_names():
             return self._refuse(["bad-request"])
+        if fields.get("secret") in TEST_SECRETS:
+            return self._test(fields)
         found = self._redeem(fields, types=("recaptcha_v2", "recaptcha_v2_invisible", "recaptcha_v3"))
         if not isinstance(found, IssuedToken):
             return self._refuse(found)
-        reply = self._common(found, "seconds")
+        reply = self._common(found)
         if found.binding.type == "recaptcha_v3":
-            given = self.faults.answer(Score, Call(GOOGLE, request.method))
-            score = given.score if given is not None else _SCORE
-            reply |= {"score": score, "action": found.binding.action}
-        return self._accept(reply)
+            reply |= {"score": self.score(GOOGLE, request.method), "action": found.binding.action}
+        return self.answer(reply)
 
     async def cloudflare(self, request: Request) -> Response:
         """Answer siteverify as Turnstile does; the first call's `idempotency_key` may repeat it."""
-        fields = await self._receive(CLOUDFLARE, request)
+        fields = await self.receive(CLOUDFLARE, request)
         if fields is None:
             return self._refuse(["bad-request"])
+        if fields.get("secret") in TEST_SECRETS:
+            return self._test(fields, {"error-codes": []})
         found = self._redeem(fields, types=("turnstile",), retry_key=fields.get("idempotency_key"))
         if not isinstance(found, IssuedToken):
             return self._refuse(found)
         reply = self._common(found, "milliseconds") | {"error-codes": [], "metadata": {"interactive": False}}
-        return self._accept(reply | {"action": found.binding.action, "cdata": found.binding.cdata})
+        return self.answer(reply | {"action": found.binding.action, "cdata": found.binding.cdata})
 
-    async def geetest_register(self, request: Request) -> Response:
-        """Hand out a fresh challenge, or 0 for what is no GeeTest id."""
-        fields = await self._receive(GEETEST_REGISTER, request)
-        if fields is None or not re.fullmatch(r"[0-9a-f]{32}", fields.get("gt")):
-            return _geetest_reply(fields, {"challenge": 0}, "0")
-        challenge = secrets.token_hex(16)
-        return _geetest_reply(fields, {"challenge": challenge}, challenge)
+    async def hcaptcha(self, request: Request) -> Response:
+        """Answer siteverify as hCaptcha does: no JSON is read, and a `sitekey` that is sent is compared."""
+        fields = await self.receive(HCAPTCHA, request)
+        if fields is None or request.headers.get("content-type", "").startswith("application/json"):
+            return self._refuse(["bad-request"])
+        if fields.get("secret") in TEST_SECRETS:
+            return self._test(fields)
+        expected = fields.get("sitekey") or None
+        found = self._redeem(fields, types=("hcaptcha",), codes=_HCAPTCHA_CODES, sitekey=expected)
+        if not isinstance(found, IssuedToken):
+            return self._refuse(found)
+        return self.answer(self._common(found) | {"credit": False})
 
-    async def geetest_validate(self, request: Request) -> Response:
-        """Confirm a solution by the hash of its seccode, or answer `false`."""
-        fields = await self._receive(GEETEST_VALIDATE, request)
-        problem = "bad-request" if fields is None else self._geetest_problem(fields)
-        self.audit.vendor.answered([problem] if problem else [])
-        if fields is None or problem:
-            return _geetest_reply(fields, {"seccode": "false"}, "false")
-        digest = hashlib.md5(fields.get("seccode").encode(), usedforsecurity=False).hexdigest()
-        return _geetest_reply(fields, {"seccode": digest}, digest)
-
-    async def _receive(self, endpoint: str, request: Request) -> Fields | None:
-        """Count the call and return its fields, or None when the body cannot be read."""
-        try:
-            fields = await read_fields(request)
-        except UnreadableBody:
-            self.audit.vendor.called(endpoint)
-            return None
-        self.audit.vendor.called(endpoint, fields.get("secret"))
-        return fields
-
-    def _redeem(self, fields: Fields, *, types: tuple[str, ...], retry_key: str = "") -> IssuedToken | list[str]:
+    def _redeem(
+        self,
+        fields: Fields,
+        *,
+        types: tuple[str, ...],
+        retry_key: str = "",
+        codes: _Codes = _CODES,
+        sitekey: str | None = None,
+    ) -> IssuedToken | list[str]:
         """Use the posted token up, or return the vendor's error codes."""
         secret, text = fields.get("secret"), fields.get("response")
         if not (secret and text):
-            inputs = {"secret": secret, "response": text}
-            return [f"missing-input-{name}" for name, value in inputs.items() if not value]
+            return _missing(fields)
         if secret == RETIRED_SECRET:
             return ["invalid-input-secret"]
-        sitekey = SITEKEY_OF_SECRET.get(secret)
-        found = self.registry.redeem(text, types=types, sitekey=sitekey, retry_key=retry_key)
-        return [_CODES[found]] if isinstance(found, TokenFault) else found
+        own = SITEKEY_OF_SECRET.get(secret)
+        if own is not None and sitekey is not None and own != sitekey:
+            return ["sitekey-secret-mismatch"]
+        found = self.registry.redeem(text, types=types, sitekey=own or sitekey, retry_key=retry_key)
+        return [codes[found]] if isinstance(found, TokenFault) else found
 
-    def _geetest_problem(self, fields: Fields) -> str | None:
-        """Use the posted solution up, or return why it does not hold."""
-        validate, separator, rest = fields.get("seccode").partition(_JORDAN)
-        token = self.registry.find(validate)
-        if token is None or not separator or rest or token.binding.challenge != fields.get("challenge"):
-            return TokenFault.UNKNOWN
-        found = self.registry.redeem(validate, types=("geetest_v3",), sitekey=fields.get("captchaid"))
-        return found if isinstance(found, TokenFault) else None
+    def _test(self, fields: Fields, more: Mapping[str, Any] = MappingProxyType({})) -> Response:
+        """Answer as an official test secret does."""
+        secret, text = TEST_SECRETS[fields.get("secret")], fields.get("response")
+        codes = secret.verdict(text) if text else _missing(fields)
+        said = {"metadata": secret.reply["metadata"]} if "metadata" in secret.reply else {}
+        if codes:
+            return self._refuse(list(codes), said)
+        return self.answer({"success": True, "challenge_ts": iso(datetime.now(UTC)), **secret.reply, **more})
 
-    def _common(self, token: IssuedToken, precision: str) -> dict[str, Any]:
-        issued = _iso(self.registry.issued_time(token), precision)
+    def _common(self, token: IssuedToken, precision: str = "seconds") -> dict[str, Any]:
+        issued = self.issued(token, precision)
         return {"success": True, "challenge_ts": issued, "hostname": token.binding.hostname}
 
-    def _accept(self, reply: Mapping[str, Any]) -> Response:
-        self.audit.vendor.answered([])
-        return JSONResponse(dict(reply))
-
-    def _refuse(self, codes: list[str]) -> Response:
-        self.audit.vendor.answered(codes)
-        return JSONResponse({"success": False, "error-codes": codes})
+    def _refuse(self, codes: list[str], more: Mapping[str, Any] = MappingProxyType({})) -> Response:
+        return self.answer({"success": False, "error-codes": codes, **more}, codes)
 
 
-def _iso(moment: datetime, precision: str) -> str:
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
-
-
-def _geetest_reply(fields: Fields | None, reply: Mapping[str, Any], plain: str) -> Response:
-    as_json = fields is not None and fields.get("json_format") == "1"
-    return JSONResponse(dict(reply)) if as_json else PlainTextResponse(plain)
+def _missing(fields: Fields) -> list[str]:
+    return [f"missing-input-{name}" for name in ("secret", "response") if not fields.get(name)]
 
 
 def build_app(standin: StandIn) -> Starlette:
     """Return the vendors' endpoints as one ASGI application."""
+    shared = (standin.registry, standin.audit, standin.faults)
+    geetest, enterprise, friendly = Geetest(*shared), Enterprise(*shared), Friendly(*shared)
     return Starlette(
         routes=[
             Route(GOOGLE, standin.google, methods=["GET", "POST"]),
             Route(CLOUDFLARE, standin.cloudflare, methods=["POST"]),
-            Route(GEETEST_REGISTER, standin.geetest_register, methods=["GET"]),
-            Route(GEETEST_VALIDATE, standin.geetest_validate, methods=["POST"]),
+            Route(HCAPTCHA, standin.hcaptcha, methods=["POST"]),
+            Route(ASSESSMENTS, enterprise.assess, methods=["POST"]),
+            Route(FRIENDLY, friendly.siteverify, methods=["POST"]),
+            Route(GEETEST_REGISTER, geetest.register, methods=["GET"]),
+            Route(GEETEST_VALIDATE, geetest.validate, methods=["POST"]),
+            Route(GEETEST_V4_VALIDATE, geetest.validate_v4, methods=["GET", "POST"]),
         ]
     )

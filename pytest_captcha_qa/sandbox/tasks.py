@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from pytest_captcha_qa.sandbox.tokens import Binding
+from pytest_captcha_qa.sandbox import altcha
+from pytest_captcha_qa.sandbox.binding import Binding
 from pytest_captcha_qa.sandbox.web import Fields
 
 
 class Refused(Exception):
-    """The service answers with an error code."""
+    """The service answers with an error code; `as_text` also where JSON was asked for."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, *, as_text: bool = False) -> None:
         """Keep the code."""
         super().__init__(code)
         self.code = code
+        self.as_text = as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class TaskRule:
 
     type: str
     method: str
-    sitekey: str
+    sitekey: str = ""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Values by which types of one method are told apart; an absent parameter is empty."""
     sitekey_pattern: str = r"[\w-]{16,100}"
@@ -39,8 +42,11 @@ class TaskRule:
     default_action: str = ""
     cdata: str = ""
     challenge: str = ""
-    integer_id: bool = False
-    """Whether the id is a number in JSON; CaptchaAI does this for `userrecaptcha` only."""
+    puzzle: str = ""
+    """A challenge that itself decides its answer."""
+    solve: Callable[[str], str] = str
+    """Returns the answer to the puzzle. Raises Refused."""
+    has_page: bool = True
 
     def fits(self, fields: Fields) -> bool:
         """Tell whether a submit asks for this type."""
@@ -50,26 +56,49 @@ class TaskRule:
 
     def binding(self, fields: Fields, page: str) -> Binding:
         """Return what the token will be bound to. Raises Refused."""
-        sitekey = fields.get(self.sitekey)
-        if self.sitekey not in fields:
-            raise Refused(self.missing_sitekey)
-        if not re.fullmatch(self.sitekey_pattern, sitekey, re.ASCII):
-            raise Refused(self.bad_sitekey)
-        challenge = _optional(fields, self.challenge)
-        if self.challenge and not challenge:
-            raise Refused("ERROR_BAD_PARAMETERS")
         return Binding(
             type=self.type,
-            sitekey=sitekey,
+            sitekey=self._sitekey(fields),
             page=page,
             action=_optional(fields, self.action) or self.default_action,
             cdata=_optional(fields, self.cdata),
-            challenge=challenge,
+            challenge=_required(fields, self.challenge),
+            answer=self.solve(_required(fields, self.puzzle)),
         )
+
+    def _sitekey(self, fields: Fields) -> str:
+        if not self.sitekey:
+            return ""
+        if self.sitekey not in fields:
+            raise Refused(self.missing_sitekey)
+        sitekey = fields.get(self.sitekey)
+        if not re.fullmatch(self.sitekey_pattern, sitekey, re.ASCII):
+            raise Refused(self.bad_sitekey)
+        return sitekey
 
 
 def _optional(fields: Fields, name: str) -> str:
     return fields.get(name) if name else ""
+
+
+def _required(fields: Fields, name: str) -> str:
+    value = _optional(fields, name)
+    if name and not value:
+        raise Refused("ERROR_BAD_PARAMETERS")
+    return value
+
+
+def _solve_altcha(text: str) -> str:
+    try:
+        challenge = json.loads(text)
+    except (ValueError, RecursionError):
+        challenge = None
+    if not isinstance(challenge, dict):
+        raise Refused("ERROR_BAD_PARAMETERS")
+    try:
+        return altcha.solved(challenge)
+    except altcha.Unsolvable as exc:
+        raise Refused("ERROR_CAPTCHA_UNSOLVABLE") from exc
 
 
 _OFF = ("", "0")
@@ -79,8 +108,8 @@ _userrecaptcha = partial(
     sitekey="googlekey",
     missing_sitekey="ERROR_WRONG_GOOGLEKEY",
     bad_sitekey="ERROR_GOOGLEKEY",
-    integer_id=True,
 )
+_geetest_v4 = partial(TaskRule, "geetest_v4", sitekey_pattern=r"[0-9a-f]{32}")
 
 RULES = (
     _userrecaptcha(
@@ -97,6 +126,7 @@ RULES = (
         "recaptcha_v2_invisible",
         needs={"version": ("", "v2"), "enterprise": _OFF, "invisible": ("1",)},
     ),
+    _userrecaptcha("recaptcha_enterprise", needs={"enterprise": ("1",)}, action="action"),
     TaskRule("turnstile", method="turnstile", sitekey="sitekey", action="action", cdata="data"),
     TaskRule(
         "geetest_v3",
@@ -106,6 +136,14 @@ RULES = (
         sitekey_pattern=r"[0-9a-f]{32}",
         challenge="challenge",
     ),
+    # CaptchaAI sends the id of v4 as `gt`, 2captcha has a method of its own for it.
+    _geetest_v4(method="geetest", sitekey="gt", needs={"version": ("4", "v4")}),
+    _geetest_v4(method="geetest_v4", sitekey="captcha_id"),
+    TaskRule("hcaptcha", method="hcaptcha", sitekey="sitekey"),
+    TaskRule("friendly_v2", method="friendly_captcha", sitekey="sitekey", needs={"version": ("2", "v2")}),
+    TaskRule("altcha", method="altcha", puzzle="challenge_json", solve=_solve_altcha),
+    TaskRule("image", method="base64", has_page=False),
+    TaskRule("image", method="post", has_page=False),
 )
 
 

@@ -8,29 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from random import Random, SystemRandom
-from urllib.parse import urlsplit
 
+from pytest_captcha_qa.sandbox.binding import Binding
 from pytest_captcha_qa.sandbox.types import TYPES
 
 Clock = Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """What a token was issued for, and holds for only."""
-
-    type: str
-    sitekey: str
-    page: str
-    """The address of the page, as the solver was told."""
-    action: str = ""
-    cdata: str = ""
-    challenge: str = ""
-
-    @property
-    def hostname(self) -> str:
-        """The host of the page, as a vendor reports it."""
-        return urlsplit(self.page).hostname or ""
 
 
 @dataclass(slots=True)
@@ -63,11 +45,11 @@ class TokenRegistry:
     _tokens: dict[str, IssuedToken] = field(default_factory=dict)
     _spent_challenges: set[str] = field(default_factory=set)
 
-    def issue(self, binding: Binding, *, issued_at: float | None = None) -> IssuedToken:
-        """Return a new token for `binding`; its life counts from `issued_at`, by default from now."""
+    def issue(self, binding: Binding, *, issued_at: float | None = None, ending: str = "") -> IssuedToken:
+        """Return a new token for `binding`, with this ending; its life counts from `issued_at`, by default from now."""
         facts = TYPES[binding.type]
         start = self.clock() if issued_at is None else issued_at
-        token = IssuedToken(facts.mint(self.rng), binding, issued_at=start, expires_at=start + facts.lifetime)
+        token = IssuedToken(facts.mint(self.rng, binding) + ending, binding, start, start + facts.lifetime)
         self._tokens[token.text] = token
         if binding.challenge:
             self._spent_challenges.add(binding.challenge)

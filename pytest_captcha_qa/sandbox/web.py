@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,10 +28,19 @@ class UnreadableBody(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """A file of a multipart body."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Fields:
     """The parameters of one request, whatever encoding they came in; the first of a repeated name counts."""
 
     pairs: tuple[tuple[str, str], ...]
+    files: Mapping[str, Upload] = field(default_factory=dict)
 
     def get(self, name: str, default: str = "") -> str:
         """Return the value of a parameter."""
@@ -47,11 +56,12 @@ class Fields:
 
 
 async def read_fields(request: Request) -> Fields:
-    """Return the parameters of query and body: form-urlencoded, multipart or a JSON object.
+    """Return the parameters of query and body, and its files: form-urlencoded, multipart or a JSON object.
 
-    Files are left out. Raises UnreadableBody.
+    Raises UnreadableBody.
     """
-    return _fields([*request.query_params.multi_items(), *await _read_body(request)])
+    pairs, files = await _read_body(request)
+    return Fields(_clean([*request.query_params.multi_items(), *pairs]), files)
 
 
 async def read_json(request: Request) -> Any:
@@ -62,14 +72,22 @@ async def read_json(request: Request) -> Any:
         raise UnreadableBody("the body is not JSON") from exc
 
 
-async def _read_body(request: Request) -> list[tuple[str, str]]:
+def query_fields(request: Request) -> Fields:
+    """Return the parameters of the query alone."""
+    return Fields(_clean(request.query_params.multi_items()))
+
+
+async def _read_body(request: Request) -> tuple[list[tuple[str, str]], dict[str, Upload]]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
-        return _json_pairs(await read_json(request))
+        return _json_pairs(await read_json(request)), {}
     try:
         form = await request.form()
     except (HTTPException, MultiPartException) as exc:
         raise UnreadableBody("the body is not the form it claims to be") from exc
-    return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    items = form.multi_items()
+    files = {name: Upload(it.filename or "", await it.read()) for name, it in items if not isinstance(it, str)}
+    await form.close()
+    return [(name, value) for name, value in items if isinstance(value, str)], files
 
 
 def _json_pairs(body: Any) -> list[tuple[str, str]]:
@@ -87,8 +105,8 @@ def _json_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def _fields(pairs: Iterable[tuple[str, str]]) -> Fields:
-    return Fields(tuple((_encodable(name), _encodable(value)) for name, value in pairs))
+def _clean(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((_encodable(name), _encodable(value)) for name, value in pairs)
 
 
 def _encodable(text: str) -> str:
@@ -143,7 +161,7 @@ class LimitedBody:
         """Pass the request on with its body in one piece, or answer 413."""
         body, size = await self._read(receive)
         if body is not None:
-            await self.app(scope, _replay(body, receive), send)
+            await self.app(scope, replay(body, receive), send)
         elif size > self.limit:
             refusal = PlainTextResponse("The body is too large.\n", 413, headers={"connection": "close"})
             await refusal(scope, receive, send)
@@ -165,11 +183,11 @@ class LimitedBody:
         return (bytes(body) if size <= self.limit else None), size
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     """Return a channel that delivers `body` once, then whatever `receive` does."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> Message:
+    async def again() -> Message:
         return pending.pop() if pending else await receive()
 
-    return replay
+    return again

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pytest_captcha_qa.engine.ports import Streak
+
 T = TypeVar("T")
 
 _DAY = 86_400.0
@@ -58,6 +60,22 @@ class CellLimits(ABC):
     def next_allowed(self, name: str, *, spacing: float) -> float:
         """Reserve the next moment, `spacing` seconds after the previous one; return the seconds until it."""
         return self._apply(f"next:{name}", lambda cell, now: reserve(cell, spacing, now))
+
+    def hold(self, name: str, *, seconds: float) -> None:
+        """Give out no moment of `next_allowed` before so many seconds from now."""
+        self._apply(f"next:{name}", lambda cell, now: (hold(cell, seconds, now), None))
+
+    def strike(self, name: str, note: str, *, keep: float) -> Streak:
+        """Count one more failure in a row and return the row; it is forgotten `keep` seconds after its last."""
+        return self._apply(f"streak:{name}", lambda cell, now: strike(cell, note, keep, now))
+
+    def streak(self, name: str) -> Streak | None:
+        """Return the failures in a row, None if there are none."""
+        return self._apply(f"streak:{name}", lambda cell, now: (cell, _streak(cell) if cell else None))
+
+    def end_streak(self, name: str) -> None:
+        """Forget the failures: there was a success."""
+        self._apply(f"streak:{name}", lambda cell, now: (None, None))
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
         """Set a flag for so many seconds."""
@@ -110,6 +128,24 @@ def reserve(cell: Cell | None, spacing: float, now: float) -> tuple[Cell, float]
     """Return the moment reserved, and the seconds until it."""
     moment = max(now, cell.value + spacing) if cell else now
     return Cell(moment, moment + _SPACING_KEPT), moment - now
+
+
+def hold(cell: Cell | None, seconds: float, now: float) -> Cell:
+    """Return the last moment reserved, moved so that the next one is not before these seconds are over."""
+    moment = max(now + seconds, cell.value if cell else now)
+    return Cell(moment, moment + _SPACING_KEPT)
+
+
+def strike(cell: Cell | None, note: str, keep: float, now: float) -> tuple[Cell, Streak]:
+    """Return the row with one more failure."""
+    failures, first, _, _ = cell.value if cell else (0, now, now, "")
+    struck = Cell([failures + 1, first, now, note], now + keep)
+    return struck, _streak(struck)
+
+
+def _streak(cell: Cell) -> Streak:
+    failures, first, last, note = cell.value
+    return Streak(failures, last - first, note)
 
 
 def sample(cell: Cell | None, value: float, keep: int, now: float) -> Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.captcha(types=["recaptcha_v2", "recaptcha_v2_invisible"])
+pytestmark = pytest.mark.captcha(types=["recaptcha_v2"])
 
 # As long and of the same alphabet as a real token, but never issued by anybody.
 GARBAGE = "03AFcWeA" + "Zm9yZ2VkLXRva2Vu" * 30

@@ -9,10 +9,10 @@ from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError, TransportError, VerifierError
 from pytest_captcha_qa.model.attempt import Verdict
 from pytest_captcha_qa.model.form import Challenge, FormSpec
-from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.model.token import TOKEN, Solution
 from pytest_captcha_qa.transport import HttpClient, Payload, urlencoded
+from pytest_captcha_qa.verify.fields import FIELDS, field_values
 from pytest_captcha_qa.verify.judging import address, judge
-from pytest_captcha_qa.verify.vendors import VENDORS
 
 
 class EndpointVerifier:
@@ -49,12 +49,13 @@ class EndpointVerifier:
 
 
 def _payload(form: FormSpec, challenge: Challenge, solution: Solution | None) -> Payload:
-    shape = VENDORS[challenge.type]
-    if shape is None:
-        raise ConfigError(f"{challenge.type} cannot be verified with via = 'endpoint' yet")
-    fields = shape.parts(solution) if solution is not None else {}
-    if solution is not None and form.token_field is not None:
-        fields = {form.token_field: str(solution.text)}
+    names = {form.token_field: TOKEN} if form.token_field else FIELDS[challenge.type]
+    if names is None:
+        raise ConfigError(
+            f"nothing tells in which field {form.verify.url} takes the answer to the {challenge.type}; name it with "
+            f"forms.{form.slug}.token_field"
+        )
+    fields = field_values(names, solution) if solution is not None else {}
     headers = {"Accept": "application/json, */*;q=0.5", "Origin": str(challenge.page.origin)}
     headers["Referer"] = str(challenge.page)
     payload = urlencoded(fields.items()).having(headers)

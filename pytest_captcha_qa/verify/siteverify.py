@@ -14,12 +14,14 @@ from pytest_captcha_qa.model.form import LOW_SCORE, Challenge, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.scope import TokenSource
-from pytest_captcha_qa.transport import ANSWER_LIMIT, HttpClient, Reply, urlencoded
+from pytest_captcha_qa.transport import ANSWER_LIMIT, HttpClient, Reply, json_body, urlencoded
+from pytest_captcha_qa.verify.fields import FIELDS, field_values
 from pytest_captcha_qa.verify.vendors import (
     REQUEST_CODES,
     SECRET_CODES,
     VENDORS,
     VendorAnswer,
+    VendorCall,
     VendorShape,
 )
 
@@ -75,9 +77,10 @@ class SiteVerifier:
         return Verdict(VerifyStatus.FAIL, "; ".join(problems), reply.status, codes)
 
     def _ask(self, shape: VendorShape, challenge: Challenge, solution: Solution, deadline: Deadline) -> Reply:
-        endpoint = self._endpoint(shape)
-        secret = {"secret": self._secret()} if shape.needs_secret else {}
-        fields = {**secret, **shape.request(challenge, shape.parts(solution))}
+        values = field_values(FIELDS[challenge.type] or {}, solution)
+        call = shape.request(challenge, values, self._secret() if shape.needs_secret else "")
+        endpoint = self._endpoint(shape, call)
+        body = urlencoded(call.fields.items()) if call.json is None else json_body(call.json)
         try:
             return self._client.request(
                 "POST",
@@ -85,13 +88,13 @@ class SiteVerifier:
                 deadline=deadline,
                 grant=None,  # a vendor is no target
                 limit=ANSWER_LIMIT,
-                payload=urlencoded(fields.items()),
+                payload=body.having(call.headers),
             )
         except TransportError as error:
             raise VerifierError(f"{shape.vendor} could not be asked about the token: {error.message}") from None
 
-    def _endpoint(self, shape: VendorShape) -> Url:
-        vendor = Url.parse(shape.endpoint)
+    def _endpoint(self, shape: VendorShape, call: VendorCall) -> Url:
+        vendor = Url.parse(shape.endpoint.format(**call.place))
         if self._stand_in is None:
             if self._source in _MARKED:
                 raise ConfigError(
@@ -108,7 +111,7 @@ class SiteVerifier:
                 f"tokens of the sandbox stay on this machine, and verify.url_env leads to {given.origin}",
                 reason="sandbox_not_loopback",
             )
-        return Url(given.origin, vendor.path, "") if given.path == "/" else given
+        return Url(given.origin, vendor.path, vendor.query) if given.path == "/" else given
 
     def _who(self, shape: VendorShape) -> str:
         return shape.vendor if self._stand_in is None else f"the stand-in for {shape.vendor}"
@@ -132,7 +135,7 @@ def _shape(kind: CaptchaType) -> VendorShape:
     shape = VENDORS[kind]
     if shape is None:
         usable = ", ".join(name for name, entry in VENDORS.items() if entry is not None)
-        raise ConfigError(f"{kind} cannot be verified with via = 'siteverify' yet; possible types: {usable}")
+        raise ConfigError(f"{kind} has no vendor that via = 'siteverify' could ask; possible types: {usable}")
     return shape
 
 

@@ -23,6 +23,7 @@ from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
 from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
+from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.record import EventLine, Header, timestamp
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.observe.log import LineLog
@@ -112,6 +113,7 @@ class Engine:
         self._provider = provider_of(environment.account, extensions, self.grants, learn, clean)
         self._store = SqliteStore(setup.store)
         self._limits = SqliteLimits(setup.store)
+        self._solver = self._new_solver()
         self.release = release_of(environment, self._client.new_session(), self.grants)
         self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
         self._records = Records(self._sink, (LineLog(to_json),))
@@ -122,7 +124,6 @@ class Engine:
     def services(self, *, session: HttpClient | None = None) -> Services:
         """Return the services of an attempt; with a session all its pages share that session's cookies."""
         assert self._records is not None
-        solver = self._solver()
 
         def client() -> HttpClient:
             return session or self.new_session()
@@ -134,7 +135,7 @@ class Engine:
             grants=self.grants,
             driver=PreparingDriver(self.site, client),
             provider=self._provider,
-            obtainer=Obtainer(self._store, solver, self._clock, self.stop, self.emit, self._learn),
+            obtainer=Obtainer(self._store, self._solver, self._clock, self.stop, self.emit, self._learn),
             verifier_of=lambda form: self._verifier_of(form, session),
             records=self._records,
             clock=self._clock,
@@ -143,6 +144,8 @@ class Engine:
             field_values=self._field_values,
             retry_interval=self.environment.retry_interval,
             lease=self.setup.lease,
+            timeouts=Timeouts(solve=self.environment.account.patience),
+            reports=self.environment.account.report,
             evidence=self._evidence,
             effects=Effects(self.site, client),
             extensions=self._listeners,
@@ -205,7 +208,7 @@ class Engine:
     def _learn_cookies(self, values: Iterable[str]) -> None:
         self._learn(value for value in values if len(value) >= _SECRET_COOKIE)
 
-    def _solver(self) -> Solver:
+    def _new_solver(self) -> Solver:
         account, setup = self.environment.account, self.setup
         admission = Admission(
             account=_identity(account),
@@ -215,9 +218,9 @@ class Engine:
             rules=account.limits(run_budget=setup.budget),
             clock=self._clock,
             stop=self.stop,
+            scale=account.time_scale,
         )
-        scale = account.time_scale
-        return Solver(self._provider, self._store, admission, self._clock, self.stop, self.emit, scale=scale)
+        return Solver(self._provider, self._store, admission, self._clock, self.stop, self.emit)
 
     def _about(self) -> About:
         account, setup = self.environment.account, self.setup

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pytest_captcha_qa.config.accounts import AccountConfig, is_of_an_extension
+from pytest_captcha_qa.config.accounts import AccountConfig, ProviderName, is_of_an_extension
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.ports import GrantSource, Provider
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.redact import Learn
-from pytest_captcha_qa.provider.dialects import DIALECTS
+from pytest_captcha_qa.provider.dialects import DIALECTS, unsolved
 from pytest_captcha_qa.provider.http import HttpProvider
+from pytest_captcha_qa.provider.testkeys import TestKeysProvider, has_keys, without_keys
 from pytest_captcha_qa.records.excerpt import Clean
+from pytest_captcha_qa.scope import TokenSource
 from pytest_captcha_qa.transport import HttpClient
 from pytest_captcha_qa.wiring.extensions import Extension
 from pytest_captcha_qa.wiring.team_provider import team_provider
 
 # The sandbox takes any key of the right length; this one says what it is wherever it shows up.
 SANDBOX_KEY = "pytestcaptchaqasandboxdemokey000"
+_WITHOUT_A_KEY: dict[str, str] = {ProviderName.SANDBOX: SANDBOX_KEY}
 
 
 def provider_of(
@@ -26,22 +30,48 @@ def provider_of(
 
     Raises:
         ConfigError: there is none, or the account does not fit it.
+        ScopeDenied: a sandbox that is not on this machine.
     """
     if is_of_an_extension(account.provider):
         return team_provider(account, extensions, grants, learn, clean)
-    return _spoken(account)
+    return spoken_provider(account)
 
 
-def _spoken(account: AccountConfig) -> Provider:
+def unsolvable_forms(environment: EnvironmentConfig, forms: Iterable[str]) -> list[str]:
+    """Return in sentences which of the forms are of a type that the account's service does not solve."""
+    specs = [environment.forms[slug] for slug in forms]
+    if environment.account.source is TokenSource.TESTKEYS:
+        return [f"forms.{spec.slug}.type: {without_keys(spec.type)}" for spec in specs if not has_keys(spec.type)]
+    dialect = DIALECTS.get(environment.account.provider)
+    if dialect is None:  # told by the configuration itself, or by the extension that makes the provider
+        return []
+    return [
+        f"forms.{spec.slug}.type: {unsolved(dialect, spec.type)}"
+        for spec in specs
+        if dialect.methods[spec.type] is None
+    ]
+
+
+def spoken_provider(account: AccountConfig) -> Provider:
+    """Return the client of a service whose dialect this package speaks.
+
+    Raises:
+        ConfigError: it speaks none, or the account cannot work.
+        ScopeDenied: a sandbox that is not on this machine.
+    """
+    if account.source is TokenSource.TESTKEYS:
+        return TestKeysProvider()
     dialect = DIALECTS.get(account.provider)
     if dialect is None:
         raise ConfigError(
-            f"account {account.name!r} names provider {account.provider!s}, which this version does not speak yet; "
+            f"account {account.name!r} names provider {account.provider}, which this version does not speak yet; "
             f"it speaks {', '.join(DIALECTS)}"
         )
-    if account.solver_proxy is not None:
-        raise ConfigError(
-            f"account {account.name!r} names a solver proxy, which this version does not send yet; leave it out"
-        )
-    key = account.key.text() if account.key is not None else SANDBOX_KEY
-    return HttpProvider(dialect, key=key, client=HttpClient(), base_url=account.url, time_scale=account.time_scale)
+    return HttpProvider(
+        dialect,
+        key=account.key.text() if account.key is not None else _WITHOUT_A_KEY.get(account.provider, ""),
+        client=HttpClient(),
+        base_url=account.url,
+        time_scale=account.time_scale,
+        solver_proxy=account.proxy,
+    )

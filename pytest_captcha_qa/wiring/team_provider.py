@@ -165,6 +165,13 @@ class TeamProvider:
             self._refuse("threads", "ThreadsInfo or None")
         return threads
 
+    def report(self, task_id: str, *, good: bool, deadline: Deadline) -> bool:
+        """Tell the team's object what the backend made of a token, if it has a `report`; return whether it has."""
+        if not callable(getattr(self._made, "report", None)):
+            return False
+        self._call("report", task_id, good, deadline)
+        return True
+
     def _told(self, challenge: Challenge) -> Challenge:
         """Return what the team's code may see of a challenge, once a grant covers its page: what `check` says is told.
 

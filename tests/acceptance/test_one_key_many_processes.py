@@ -101,7 +101,7 @@ class Counted:
         return bool(self._ask(self._audit)["provider"]["codes"].get("CAPCHA_NOT_READY"))
 
     def answer_polls_with(self, *codes: str) -> None:
-        faults = [{"kind": "error", "code": code, "path": "/res.php"} for code in codes]
+        faults = [{"kind": "error", "code": code, "path": "/res.php", "action": "get"} for code in codes]
         self._ask(f"{self._audit}/control", {"faults": {"provider": faults}})
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pytest_captcha_qa.engine.ports import Streak
 from pytest_captcha_qa.state.cells import CellLimits
 
 Advance = Callable[[float], None]
@@ -102,6 +103,45 @@ def test_a_wider_spacing_counts_from_the_moment_before(limits: CellLimits, advan
     assert limits.next_allowed("submit", spacing=10) == pytest.approx(7)
 
 
+def test_a_hold_moves_the_next_moment_and_never_an_earlier_one(limits: CellLimits, advance: Advance) -> None:
+    limits.hold("submit", seconds=10)
+    assert limits.next_allowed("submit", spacing=0) == pytest.approx(10)
+    assert limits.next_allowed("submit", spacing=0.2) == pytest.approx(10.2)
+    limits.hold("submit", seconds=3)
+    assert limits.next_allowed("submit", spacing=0.2) == pytest.approx(10.4)
+    advance(20)
+    assert limits.next_allowed("submit", spacing=0) == pytest.approx(0)
+
+
+def test_failures_in_a_row_are_counted_with_their_time_and_the_last_note(limits: CellLimits, advance: Advance) -> None:
+    assert limits.streak("calls") is None
+    assert limits.strike("calls", "refused", keep=30) == Streak(1, 0, "refused")
+    advance(4)
+    limits.strike("calls", "reset", keep=30)
+    advance(7)
+    assert limits.strike("calls", "HTTP 503", keep=30) == Streak(3, pytest.approx(11), "HTTP 503")
+    advance(5)
+    assert limits.streak("calls") == Streak(3, pytest.approx(11), "HTTP 503")
+    assert limits.streak("other") is None
+
+
+def test_a_success_ends_a_row_and_ending_none_is_no_fault(limits: CellLimits) -> None:
+    limits.strike("calls", "refused", keep=30)
+    limits.end_streak("calls")
+    limits.end_streak("calls")
+    assert limits.streak("calls") is None
+    assert limits.strike("calls", "again", keep=30).failures == 1
+
+
+def test_a_row_is_forgotten_some_time_after_its_last_failure(limits: CellLimits, advance: Advance) -> None:
+    for _ in range(3):
+        limits.strike("calls", "refused", keep=30)
+        advance(29)
+    assert limits.streak("calls") == Streak(3, pytest.approx(58), "refused")
+    advance(1)
+    assert limits.streak("calls") is None
+
+
 def test_a_flag_is_up_for_its_time(limits: CellLimits, advance: Advance) -> None:
     limits.raise_flag("pause", "no money", seconds=60)
     advance(59)
@@ -136,7 +176,9 @@ def test_one_name_serves_counter_flag_and_samples_apart(limits: CellLimits) -> N
     limits.add("x", 1, limit=None, seconds=60)
     limits.raise_flag("x", "up", seconds=60)
     limits.sample("x", 1.5)
+    limits.strike("x", "note", keep=60)
     assert (limits.count("x"), limits.flag("x"), limits.samples("x")) == (1, "up", [1.5])
+    assert limits.streak("x") == Streak(1, 0, "note")
 
 
 def test_what_ended_long_ago_is_purged_and_what_lives_is_not(limits: CellLimits, advance: Advance) -> None:
@@ -150,4 +192,6 @@ def test_threads_never_pass_a_limit_together(limits: CellLimits) -> None:
     with ThreadPoolExecutor(8) as pool:
         added = list(pool.map(lambda _: limits.add("run", 1, limit=20, seconds=60), range(60)))
         slots = list(pool.map(lambda n: take(limits, f"owner {n}", limit=5), range(30)))
+        failures = list(pool.map(lambda _: limits.strike("calls", "x", keep=60).failures, range(40)))
     assert (sum(added), limits.count("run"), sum(slots)) == (20, 20, 5)
+    assert sorted(failures) == list(range(1, 41))

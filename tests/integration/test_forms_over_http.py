@@ -34,6 +34,7 @@ FIELDS = {"email": "qa@example.com", "name": "Quality Check"}
 ACCEPTED = Rule(status=(303,), location="/welcome*")
 REFUSED = Rule(status=(422,), text="The captcha check failed")
 
+ENTERPRISE = keys.KeyPair(keys.RECAPTCHA_ENTERPRISE.sitekey, f"my-project/{keys.RECAPTCHA_ENTERPRISE.secret}")
 FORMS = {
     CaptchaType.RECAPTCHA_V2: "/recaptcha-v2",
     CaptchaType.RECAPTCHA_V3: "/recaptcha-v3",
@@ -152,6 +153,10 @@ def test_a_redirect_on_the_site_is_followed(sandbox, open_form):
         (CaptchaType.RECAPTCHA_V3, "/recaptcha-v3", keys.RECAPTCHA_V3, "contact"),
         (CaptchaType.TURNSTILE, "/turnstile", keys.TURNSTILE, "login"),
         (CaptchaType.GEETEST_V3, "/geetest-v3", keys.GEETEST_V3, None),
+        (CaptchaType.RECAPTCHA_ENTERPRISE, "/recaptcha-enterprise", ENTERPRISE, "transfer"),
+        (CaptchaType.HCAPTCHA, "/hcaptcha", keys.HCAPTCHA, None),
+        (CaptchaType.GEETEST_V4, "/geetest-v4", keys.GEETEST_V4, None),
+        (CaptchaType.FRIENDLY_V2, "/friendly-v2", keys.FRIENDLY_V2, None),
     ],
 )
 def test_the_vendor_stand_in_confirms_a_token_once(sandbox, client, open_form, solve, kind, path, pair, action):

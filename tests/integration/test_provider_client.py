@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from collections.abc import Iterator
 
 import pytest
+import requests
 
 from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.errors import ProviderUnavailable, RequestRejected, TaskUnknown
+from pytest_captcha_qa.errors import ProviderNotRunning, ProviderUnavailable, RequestRejected, TaskUnknown
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, EnvKind
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
-from pytest_captcha_qa.provider.dialects import SANDBOX
+from pytest_captcha_qa.provider.dialects import CAPSKIP, SANDBOX
 from pytest_captcha_qa.provider.http import HttpProvider
 from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
 from pytest_captcha_qa.scope import OriginPattern, ScopeGrant, ScopeRules, TokenSource, check
@@ -127,3 +130,44 @@ def test_a_service_that_is_not_running_took_nothing(client: HttpClient) -> None:
 
     assert not caught.value.sent
     assert caught.value.__context__ is None
+
+
+def test_a_capskip_that_does_not_run_is_told_without_its_key_also_by_the_libraries_below(
+    client: HttpClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its results are asked for with the key in the URL, which is in the message of every error of `requests`."""
+    key = "any-key-of-capskip-is-a-secret"
+    provider = HttpProvider(CAPSKIP, key=key, client=client, base_url=Url.parse("http://127.0.0.1:1"))
+    challenge = Challenge(CaptchaType.RECAPTCHA_V2, "key", Url.parse("http://127.0.0.1:1/signup"))
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(ProviderNotRunning) as caught:
+        provider.poll(challenge, "77", _deadline())
+
+    shown = "".join(traceback.format_exception(caught.value, chain=True)) + caplog.text + repr(caught.value)
+    assert "capskip is not running at http://127.0.0.1:1" in shown
+    assert key not in shown
+
+
+@pytest.mark.parametrize("kind", [requests.ConnectionError, requests.Timeout, requests.exceptions.InvalidURL])
+def test_no_error_of_the_library_below_shows_the_key(
+    client: HttpClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: type[requests.RequestException],
+) -> None:
+    key = "any-key-of-capskip-is-a-secret"
+
+    def fails(adapter: object, request: requests.PreparedRequest, **kwargs: object) -> None:
+        assert key in str(request.url)
+        logging.getLogger("urllib3.connectionpool").debug("starting %s", request.url)
+        raise kind(f"Max retries exceeded with url: {request.url}", request=request)
+
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", fails)
+    provider = HttpProvider(CAPSKIP, key=key, client=client, base_url=Url.parse("http://127.0.0.1:1"))
+    challenge = Challenge(CaptchaType.RECAPTCHA_V2, "key", Url.parse("http://127.0.0.1:1/signup"))
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(ProviderUnavailable) as caught:
+        provider.poll(challenge, "77", _deadline())
+
+    assert key not in "".join(traceback.format_exception(caught.value, chain=True)) + caplog.text
+    assert caught.value.__cause__ is caught.value.__context__ is None

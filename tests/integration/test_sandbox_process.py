@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,9 +232,9 @@ def test_rubbish_on_the_wire_is_a_bad_request(sandbox: SandboxAddresses, rubbish
 def test_one_json_line_is_printed_and_nothing_else(started: Any) -> None:
     process = started("--json", "--time-scale", "0.5", "--site-release", "9.9")
     addresses = json.loads(process.stdout.readline())
-    assert list(addresses) == ["provider", "vendor", "site", "audit", "time_scale"]
-    assert addresses["time_scale"] == 0.5
-    assert len(set(addresses.values())) == 5
+    assert list(addresses) == ["provider", "vendor", "site", "audit", "time_scale", "provider_https", "ca_file"]
+    assert (addresses["time_scale"], addresses["provider_https"], addresses["ca_file"]) == (0.5, None, None)
+    assert len({addresses[name] for name in ("provider", "vendor", "site", "audit")}) == 4
     assert requests.get(addresses["site"] + "/version", timeout=WAIT).json() == {"version": "9.9"}
     process.terminate()
     assert process.communicate(timeout=WAIT) == ("", "")
@@ -242,6 +243,26 @@ def test_one_json_line_is_printed_and_nothing_else(started: Any) -> None:
 def test_without_json_the_line_is_for_people(started: Any) -> None:
     process = started()
     assert re.fullmatch(r"sandbox ready: (\w+ http://127\.0\.0\.1:\d+ +){4}time scale 1\n", process.stdout.readline())
+
+
+def test_the_provider_is_served_over_https_under_an_authority_that_ends_with_the_sandbox(started: Any) -> None:
+    process = started("--json", "--https")
+    addresses = SandboxAddresses(**json.loads(process.stdout.readline()))
+    task_id = submit(addresses, "/turnstile", method="turnstile", sitekey="0x4AAAAAAASANDBOXlogin01")
+    asked = {"key": KEY, "action": "get", "id": task_id}
+    trusted = {"params": asked, "verify": addresses.ca_file, "timeout": WAIT}
+    assert requests.get(f"{addresses.provider_https}/res.php", **trusted).text == "CAPCHA_NOT_READY"
+    switch_on(addresses, "provider", {"kind": "reset"})
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{addresses.provider_https}/res.php", **trusted)
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(f"{addresses.provider_https}/res.php", params=asked, timeout=WAIT)
+    pem = Path(addresses.ca_file)
+    assert "PRIVATE KEY" not in pem.read_text()
+    assert [path.name for path in pem.parent.iterdir()] == ["ca.pem"]
+    process.terminate()
+    process.communicate(timeout=WAIT)
+    assert not pem.parent.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

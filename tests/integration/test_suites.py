@@ -11,8 +11,27 @@ from typing import Any
 
 import pytest
 
+from pytest_captcha_qa.model.captcha import CaptchaType
+
 ROOT = Path(__file__).parents[2]
-FORMS = {"signup": "recaptcha_v2", "contact": "recaptcha_v3", "login": "turnstile", "order": "geetest_v3"}
+FORMS = {
+    "signup": "recaptcha_v2",
+    "feedback": "recaptcha_v2_invisible",
+    "contact": "recaptcha_v3",
+    "transfer": "recaptcha_enterprise",
+    "login": "turnstile",
+    "review": "hcaptcha",
+    "order": "geetest_v3",
+    "booking": "geetest_v4",
+    "support": "friendly_v2",
+    "comment": "altcha",
+    "guestbook": "image",
+}
+
+
+def test_the_demo_has_a_form_and_a_suite_for_every_type() -> None:
+    modules = {path.stem.removeprefix("test_") for path in (ROOT / "suites").glob("test_*.py")}
+    assert set(FORMS.values()) == modules == set(map(str, CaptchaType))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +80,7 @@ refused = { status = 422 }
 
 def test_types_without_a_form_are_skipped_with_a_sentence(staging: Callable[..., Any]) -> None:
     ran = staging({}).run("--captcha-env=staging", "-rs", "--pyargs", "pytest_captcha_qa.suites")
-    assert (ran.code, ran.counts) == (0, "5 passed, 15 skipped"), ran.output
+    assert (ran.code, ran.counts) == (0, "5 passed, 50 skipped"), ran.output
     assert "no configured form matches this test" in ran.output
 
 
@@ -72,5 +91,5 @@ def test_the_repository_collects_its_suites_without_arguments() -> None:
         cwd=ROOT, env=kept, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     collected = [line for line in ran.stdout.splitlines() if "::" in line]
-    assert (ran.returncode, len(collected)) == (0, 20), ran.stdout
+    assert (ran.returncode, len(collected)) == (0, 55), ran.stdout
     assert all(line.startswith("suites/test_") for line in collected)

@@ -93,11 +93,14 @@ def test_what_leaves_the_network_is_listed_by_receiver(full: str, load_text: Loa
     assert signup.solver == "captchaai"
     assert signup.provider == (
         "type recaptcha_v2",
-        "sitekey as the page shows it (expected: 6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI)",
+        "sitekey as the page shows it (expected: 6LcEXAMPLEsignupsitekeyAAAAAAAAAAAAAAAA)",
         "the page's URL without its query",
         "the account's key (CAPTCHAAI_API_KEY)",
-        "the URL of the solver's proxy (SOLVER_PROXY)",
+        "the proxy to solve through, with its password (SOLVER_PROXY), where the type allows one",
     )
+    reporting = full.replace('solver_proxy_env = "SOLVER_PROXY"', "report = true")
+    (signup,) = explain(load_text(reporting), "staging", form="signup").leaves
+    assert signup.provider[-1] == "afterwards whether the token was accepted"
     assert "the form is posted: fields email, name, note; its hidden fields; the token" in signup.site
     assert signup.verify == "nobody else is asked; the form's own answer counts"
 
@@ -126,10 +129,10 @@ def test_the_told_table_is_complete() -> None:
 
 
 def test_production_says_what_a_run_needs(full: str, load_text: Loader) -> None:
-    needs = explain(load_text(full, options={"captcha_account": "keys"}), "live").needs
+    needs = explain(load_text(full, options={"captcha_account": "local"}), "live").needs
     assert "--captcha-allow-production shop.example on the command line" in needs
     assert "a budget (--captcha-budget N)" in needs
-    assert "a live account: tokens of testkeys are never sent to production" in needs
+    assert "a live account: tokens of sandbox are never sent to production" in needs
 
 
 @pytest.mark.parametrize(
@@ -173,3 +176,14 @@ def test_the_demo_has_no_problems_and_needs_no_proof(small: str, load_text: Load
 def test_an_unknown_form_is_refused_with_the_nearest(full: str, load_text: Loader) -> None:
     with pytest.raises(UnknownName, match="did you mean 'signup'"):
         explain(load_text(full), "qa", form="sign-up")
+
+
+def test_the_demo_says_of_every_type_what_leaves(small: str, load_text: Loader) -> None:
+    leaves = {leaving.provider[0]: leaving for leaving in explain(load_text(small), "demo").leaves}
+    assert set(leaves) == {f"type {kind}" for kind in CaptchaType}
+    assert "the bytes of the image as the page shows it" in leaves["type image"].provider
+    assert "GET of the image, unless the page itself holds it" in leaves["type image"].site
+    assert "GET of the challenge, unless the page itself holds it" in leaves["type altcha"].site
+    assert [kind for kind, leaving in leaves.items() if "the page's URL without its query" not in leaving.provider] == [
+        "type image"
+    ]

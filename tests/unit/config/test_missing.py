@@ -10,6 +10,7 @@ import pytest
 from pytest_captcha_qa.config.accounts import PROVIDERS
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.provider.dialects import DIALECTS
+from pytest_captcha_qa.scope import TokenSource
 
 Loader = Callable[..., Settings]
 
@@ -119,8 +120,6 @@ def test_only_the_forms_of_the_run_count(load_text: Loader) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "sentence"),
     [
-        ('"captchaai"', '"twocaptcha"', "twocaptcha is not in this version yet; there are: captchaai, sandbox"),
-        ('api_key_env = "API_KEY"', 'api_key_env = "API_KEY"\nsolver_proxy_env = "P"', "a solver's proxy is not in"),
         ("base_url_env =", 'store_env = "STORE"\nbase_url_env =', "a shared store is not in this version yet"),
     ],
 )
@@ -128,6 +127,58 @@ def test_only_the_forms_of_the_run_count(load_text: Loader) -> None:
 def test_what_this_version_cannot_do_is_told(right: str, wrong: str, sentence: str, load_text: Loader) -> None:
     (problem,) = load_text(TEAM.replace(right, wrong), environ=STAGING).environment("staging").missing()
     assert sentence in problem
+
+
+PROXIED = TEAM.replace('api_key_env = "API_KEY"', 'api_key_env = "API_KEY"\nsolver_proxy_env = "SOLVER"')
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("", "the variable SOLVER is empty"),
+        ("hunter2", "SOLVER: it is no proxy: write it as http://user:password@host:port"),
+        ("http://u:hunter2@proxy", "it is no proxy"),
+        ("http://u:hunter2@proxy:port", "it is no proxy"),
+        ("http://u:hunter2@proxy:1/path", "it is no proxy"),
+        ("http://u:hunter2 @proxy:1", "it is no proxy"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_a_solvers_proxy_that_is_none_is_told(value: str, sentence: str, load_text: Loader) -> None:
+    (problem,) = load_text(PROXIED, environ=STAGING | {"SOLVER": value}).environment("staging").missing()
+    assert sentence in problem
+    assert "hunter2" not in problem
+
+
+@pytest.mark.usefixtures("files")
+def test_a_solvers_proxy_is_read(load_text: Loader) -> None:
+    environ = STAGING | {"SOLVER": "socks5://u:hunter2@proxy:1080"}
+    staging = load_text(PROXIED, environ=environ).environment("staging")
+    assert staging.missing() == []
+    proxy = staging.account.proxy
+    assert proxy is not None
+    assert (proxy.kind, proxy.address) == ("SOCKS5", "u:hunter2@proxy:1080")
+    assert proxy.secrets == ("u:hunter2", "hunter2")
+    assert "hunter2" not in repr(staging)
+
+
+@pytest.mark.parametrize(
+    ("environ", "address"),
+    [
+        ({}, "http://127.0.0.1:8080/"),
+        ({"CAPSKIP_HOST": "10.0.0.5", "CAPSKIP_PORT": "9000"}, "http://10.0.0.5:9000/"),
+    ],
+)
+def test_capskip_is_found_by_its_own_variables(environ: dict[str, str], address: str, load_text: Loader) -> None:
+    text = TEAM.replace('provider = "sandbox"\nurl_env = "SANDBOX_URL"', 'provider = "capskip"')
+    text = text.replace(', url_env = "VENDOR_URL"', "")
+    local = load_text(text, environ={"VENDOR_SECRET": "x"} | environ).environment("local")
+    assert local.missing() == []
+    assert str(local.account.url) == address
+    assert local.account.key is None
+    keyed = load_text(text, environ={"CAPSKIP_API_KEY": "any"}).environment("local")
+    assert keyed.account.key is not None
+    assert keyed.account.source is TokenSource.LIVE
 
 
 def test_a_sandbox_of_ones_own_needs_an_address(load_text: Loader) -> None:
@@ -139,5 +190,16 @@ def test_a_sandbox_of_ones_own_needs_an_address(load_text: Loader) -> None:
     assert load_text(TEAM).environment("demo").missing() == []
 
 
-def test_the_providers_that_are_spoken_are_those_with_a_dialect() -> None:
-    assert {name for name, traits in PROVIDERS.items() if traits.spoken} == set(DIALECTS)
+def test_the_providers_that_are_spoken_are_those_with_a_dialect_and_the_one_that_needs_none() -> None:
+    assert {name for name, traits in PROVIDERS.items() if traits.spoken} == {*DIALECTS, "testkeys"}
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("kind", "told"), [("staging", False), ("production", True)])
+def test_an_official_test_secret_in_production_is_told(kind: str, told: bool, load_text: Loader) -> None:
+    official = {"VENDOR_SECRET": "0x0000000000000000000000000000000000000000"}
+    text = TEAM.replace('kind = "staging"', f'kind = "{kind}"')
+    problems = load_text(text, environ=STAGING | official).environment("staging").missing()
+    sentence = "forms.contact.verify: VENDOR_SECRET holds an official test secret"
+    assert [problem.startswith(sentence) for problem in problems] == [True] * told
+    assert "0x00000" not in str(problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -89,6 +90,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "nobody can make captchaai solve faster",
     ),
     "proxy of the sandbox": ('"captchaai"', '"sandbox"\nsolver_proxy_env = "P"', "solves nothing on the web"),
+    "reports to the sandbox": ('"captchaai"', '"sandbox"\nreport = true', "whose tokens nobody is paid for"),
     "no slots": (
         "[env.staging]",
         "max_in_flight = 0\n[env.staging]",
@@ -619,6 +621,21 @@ def test_the_account_of_a_run_is_held_to_the_same_rules(
     settings = load_text(text, options={"captcha_account": chosen})
     with pytest.raises(ConfigError, match=rf"{sentence}.*\(the account comes from --captcha-account\)"):
         settings.environment("staging")
+
+
+def test_test_keys_in_production_are_an_error_and_elsewhere_none(small: str, load_text: Loader) -> None:
+    keys = small.replace('provider = "captchaai"', 'provider = "testkeys"')
+    keys = re.sub(r"api_key_env = .*\n", "", keys)
+    assert load_text(keys).environment("staging").account.key_mode == "testkeys"
+    with pytest.raises(ConfigError, match=r"env\.staging\.account: uses the vendors' official test keys"):
+        load_text(keys.replace('kind = "staging"', 'kind = "production"'))
+
+
+def test_a_test_sitekey_is_not_expected_in_production(small: str, load_text: Loader) -> None:
+    text = small.replace("path =", 'sitekey = "6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI"\npath =')
+    assert load_text(text).environment("staging").forms
+    with pytest.raises(ConfigError, match=r"sitekey: is an official test key, which lets everybody pass"):
+        load_text(text.replace('kind = "staging"', 'kind = "production"'))
 
 
 def test_environments_may_be_of_the_same_kind(small: str, load_text: Loader) -> None:

@@ -264,7 +264,14 @@ def test_tables_are_complete(table: dict[object, object]) -> None:
 
 @pytest.mark.parametrize("kind", CaptchaType)
 def test_every_type_can_be_configured_with_just_the_keys_it_takes(kind: CaptchaType) -> None:
-    values = {"action": "a", "min_score": 0.3, "cdata": "c", "token_field": "t", "score_policy": "observe"}
+    values = {
+        "action": "a",
+        "min_score": 0.3,
+        "cdata": "c",
+        "token_field": "t",
+        "score_policy": "observe",
+        "sitekey": "s",
+    }
     extra = {key: values[key] for key in TYPE_KEYS[kind]}
     form = FormTable.model_validate({"path": "/x", "type": kind, "success": {"status": 200}, **extra})
     assert list(form.faults()) == []

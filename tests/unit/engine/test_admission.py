@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from pytest_captcha_qa.engine.admission import HOUR, Admission
-from pytest_captcha_qa.engine.ports import GrantSource
+from pytest_captcha_qa.engine.ports import GrantSource, ThreadsInfo
+from pytest_captcha_qa.engine.slots import Slots
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
@@ -14,6 +15,7 @@ from pytest_captcha_qa.errors import (
     DeadlineExceeded,
     KeyRejected,
     ProviderUnavailable,
+    RateLimited,
     Stopped,
     StoreUnavailable,
 )
@@ -40,7 +42,15 @@ def known(admission: Admission, challenge: Challenge) -> Challenge:
 
 def _admission(bench: Bench, account: str = "main", run_id: str = "run", **rules: int | float) -> Admission:
     limits = AccountLimits(**rules)  # type: ignore[arg-type]
-    return Admission(account, account, run_id, bench.limits, limits, bench.clock, bench.stop)
+    admission = Admission(account, account, run_id, bench.limits, limits, bench.clock, bench.stop)
+    admission.slots.learn(lambda: None)  # the service does not say how many threads it has
+    return admission
+
+
+def _unasked(bench: Bench, **rules: int) -> Slots:
+    """The slots of a worker that comes before the service was asked for its threads."""
+    limits = AccountLimits(**rules)
+    return Admission("main", "main", "run", bench.limits, limits, bench.clock, bench.stop).slots
 
 
 def _deadline(bench: Bench, seconds: float = 300) -> Deadline:
@@ -151,15 +161,16 @@ def test_an_account_is_paused_for_all_its_workers_and_goes_on_later(
     elsewhere.check_pause()
 
 
-def test_a_service_that_is_down_is_left_alone_for_the_rest_of_the_run_only(bench: Bench) -> None:
-    here = _admission(bench)
-    here.pause(ProviderUnavailable("the connection was refused"))
+@pytest.mark.parametrize("error", [BalanceExhausted("empty", retry_after=300), KeyRejected("ban", retry_after=600)])
+def test_a_pause_lasts_as_long_as_the_service_says(bench: Bench, error: BalanceExhausted | KeyRejected) -> None:
+    admission = _admission(bench)
+    admission.pause(error)
 
-    with pytest.raises(ProviderUnavailable, match=r"paused until \d\d:\d\d:\d\d UTC, after the connection was refused"):
-        here.check_pause()
-    _admission(bench, run_id="the next run").check_pause()
-    bench.clock.advance(20)
-    here.check_pause()
+    bench.clock.advance(float(error.retry_after or 0) - 1)
+    with pytest.raises(type(error), match=rf"paused until \d\d:\d\d:\d\d UTC, after {error.message}"):
+        admission.check_pause()
+    bench.clock.advance(1)
+    admission.check_pause()
 
 
 def test_a_paused_account_pauses_no_other(bench: Bench) -> None:
@@ -190,19 +201,174 @@ def test_a_pause_ends_the_wait_of_those_who_wait_for_a_slot(bench: Bench) -> Non
 # Spacing.
 
 
+def _turns(admission: Admission, bench: Bench, times: int) -> list[float]:
+    """The seconds between so many submits that are made as soon as they may be."""
+    waits = []
+    for _ in range(times):
+        waits.append(admission.turn(_deadline(bench)))
+        bench.clock.advance(waits[-1])
+    return waits
+
+
 def test_submits_are_spaced(bench: Bench) -> None:
-    admission = _admission(bench, spacing=0.2)
-
-    for _ in range(3):
-        admission.wait_for_turn(_deadline(bench))
-
-    assert bench.stop.waits == [0, pytest.approx(0.2), pytest.approx(0.2)]
+    assert _turns(_admission(bench, spacing=0.2), bench, 3) == [0, pytest.approx(0.2), pytest.approx(0.2)]
 
 
 def test_without_spacing_nobody_waits_for_a_turn(bench: Bench, admission: Admission) -> None:
-    admission.wait_for_turn(_deadline(bench))
+    assert _turns(admission, bench, 3) == [0, 0, 0]
 
-    assert bench.stop.waits == []
+
+def test_submits_of_all_workers_are_spread_for_a_minute_after_the_service_was_busy(bench: Bench) -> None:
+    admission, other = _admission(bench), _admission(bench)
+    _turns(admission, bench, 1)
+    admission.slow_down("owner")
+
+    waits = _turns(other, bench, 10)
+
+    assert all(0.1 <= wait <= 0.2 for wait in waits)
+    assert len(set(waits)) > 1, "they are jittered"
+    bench.clock.advance(60)
+    assert _turns(other, bench, 3) == [0, 0, 0]
+
+
+def test_nobody_submits_for_an_account_while_the_service_wants_a_pause(bench: Bench) -> None:
+    admission, other = _admission(bench), _admission(bench)
+    admission.slow_down("owner", hold=10)
+    bench.clock.advance(4)
+
+    first, second = other.turn(_deadline(bench)), admission.turn(_deadline(bench))
+
+    assert 6 <= first <= 6.2
+    assert 0.1 <= second - first <= 0.2
+
+
+def test_a_pause_that_outlasts_the_attempt_is_told_at_once(bench: Bench, admission: Admission) -> None:
+    admission.slow_down("owner", hold=600)
+
+    with pytest.raises(RateLimited, match=r"account 'main' to pause; it may submit again in 600 s"):
+        admission.turn(_deadline(bench, 300))
+
+
+# Fewer in flight.
+
+
+def _free(bench: Bench, **rules: int) -> int:
+    """How many slots a worker that comes now would get."""
+    slots = _admission(bench, **rules).slots
+    owners = [f"new {number}" for number in range(20)]
+    taken = [owner for owner in owners if slots.acquire(owner)]
+    for owner in taken:
+        slots.release(owner)
+    return len(taken)
+
+
+def test_a_slot_the_service_had_no_thread_for_rests_and_comes_back(bench: Bench) -> None:
+    admission = _admission(bench, max_in_flight=4)
+    for _ in range(2):
+        with admission.slot(_deadline(bench), _nothing) as owner:
+            admission.slow_down(owner)
+
+    assert _free(bench, max_in_flight=4) == 2
+    bench.clock.advance(30)
+    assert _free(bench, max_in_flight=4) == 4
+
+
+def test_one_slot_never_rests(bench: Bench) -> None:
+    admission = _admission(bench, max_in_flight=3)
+    for _ in range(5):
+        with admission.slot(_deadline(bench), _nothing) as owner:
+            admission.slow_down(owner)
+
+    assert _free(bench, max_in_flight=3) == 1
+
+
+@pytest.mark.parametrize(("threads", "ceiling"), [(2, 2), (50, 5), (0, 5)])
+def test_no_more_tasks_are_in_flight_than_the_service_has_threads(bench: Bench, threads: int, ceiling: int) -> None:
+    _unasked(bench).learn(lambda: ThreadsInfo(threads, 0))
+
+    slots = _unasked(bench, max_in_flight=5)
+
+    assert slots.ceiling == ceiling
+    assert [slots.acquire(f"owner {number}") for number in range(6)].count(True) == ceiling
+
+
+def test_one_task_is_in_flight_while_the_service_is_asked_for_its_threads(bench: Bench) -> None:
+    slots, ceilings = _unasked(bench, max_in_flight=5), []
+
+    def ask() -> ThreadsInfo:
+        ceilings.append(_unasked(bench, max_in_flight=5).ceiling)
+        return ThreadsInfo(4, 0)
+
+    slots.learn(ask)
+
+    assert (ceilings, slots.ceiling) == ([1], 4)
+
+
+def test_the_threads_are_asked_for_once_by_all_workers_and_again_after_ten_minutes(bench: Bench) -> None:
+    asked: list[float] = []
+
+    def ask() -> ThreadsInfo:
+        asked.append(bench.clock.monotonic())
+        return ThreadsInfo(2, 0)
+
+    began = bench.clock.monotonic()
+    for _ in range(800):
+        _unasked(bench).learn(ask)
+        bench.clock.advance(1)
+
+    assert [moment - began for moment in asked] == [0, 600]
+
+
+def test_those_who_wait_for_a_slot_while_the_number_of_threads_gets_old_go_on_with_it(bench: Bench) -> None:
+    slots = _unasked(bench, max_in_flight=5)
+    slots.learn(lambda: ThreadsInfo(3, 0))
+    assert slots.ceiling == 3
+
+    bench.clock.advance(601)
+
+    assert slots.ceiling == 3
+
+
+def test_threads_are_asked_for_anew_at_most_once_a_minute(bench: Bench) -> None:
+    asked: list[float] = []
+
+    def ask() -> ThreadsInfo:
+        asked.append(bench.clock.monotonic())
+        return ThreadsInfo(5 - len(asked), 0)
+
+    slots, began = _unasked(bench), bench.clock.monotonic()
+    slots.learn(ask)
+    for _ in range(100):
+        slots.learn(ask, anew=True)
+        bench.clock.advance(1)
+
+    assert [moment - began for moment in asked] == [0, 0, 60]
+    assert slots.ceiling == 2
+
+
+def test_threads_that_cannot_be_asked_for_change_nothing_and_are_asked_for_a_minute_later(bench: Bench) -> None:
+    asked: list[float] = []
+
+    def ask() -> ThreadsInfo:
+        asked.append(bench.clock.monotonic())
+        raise ProviderUnavailable("away")
+
+    slots = _unasked(bench, max_in_flight=5)
+    began = bench.clock.monotonic()
+    for _ in range(100):
+        slots.learn(ask)
+        assert slots.ceiling == 5
+        bench.clock.advance(1)
+
+    assert [moment - began for moment in asked] == [0, 60]
+
+
+def test_a_task_that_was_accepted_before_holds_a_slot_beyond_the_limit(bench: Bench) -> None:
+    admission = _admission(bench, max_in_flight=1)
+    with admission.slot(_deadline(bench), _nothing), admission.occupied():
+        assert bench.stop.waits == []
+        assert _free(bench, max_in_flight=2) == 0
+    assert _free(bench, max_in_flight=1) == 1
 
 
 # Caps.

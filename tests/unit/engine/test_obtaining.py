@@ -12,11 +12,11 @@ from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.obtaining import Held, Order
 from pytest_captcha_qa.engine.ports import Busy, Claim, Expired, Failed, Granted
-from pytest_captcha_qa.engine.solving import Tally
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, KeyConflict, OwnerLost, SpentElsewhere
 from pytest_captcha_qa.model.attempt import AttemptKey, Fingerprint
-from pytest_captcha_qa.model.captcha import CaptchaType, facts
+from pytest_captcha_qa.model.captcha import Binding, CaptchaType, facts
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.policy import KeyTimes, Timeouts
 from pytest_captcha_qa.model.token import Source, Token
@@ -423,28 +423,51 @@ def test_a_token_that_is_never_there_to_be_used_is_given_up(bench: Bench, monkey
 # Types whose token is bound to one load of the page.
 
 
-def _of_page(load: str) -> Challenge:
-    return Challenge(CaptchaType.GEETEST_V3, "gt", BASE_URL.join("/signup"), data={"challenge": load})
+PAGE_BOUND = [kind for kind in CaptchaType if facts(kind).binding is Binding.PAGE]
 
 
-def test_a_page_bound_token_is_not_reused_on_another_load(bench: Bench) -> None:
-    first, _, _ = _obtain(bench, challenge=_of_page("one"))
-    second, token, tally = _obtain(bench, challenge=_of_page("two"))
+@pytest.fixture(params=PAGE_BOUND)
+def of_page(request: pytest.FixtureRequest) -> Callable[[str], Challenge]:
+    """Return what one load of the page shows of a type that is bound to it."""
+    page = BASE_URL.join("/signup")
+    return lambda load: Challenge(request.param, "", page, data={"what each load shows anew": load})
+
+
+def test_a_page_bound_token_is_not_reused_on_another_load(bench: Bench, of_page: Callable[[str], Challenge]) -> None:
+    first, _, _ = _obtain(bench, challenge=of_page("one"))
+    second, token, tally = _obtain(bench, challenge=of_page("two"))
 
     assert (first.source, second.source, token.generation) == (Source.SOLVED, Source.SOLVED, 2)
     assert tally.submits == 1
     assert _told(bench) == [(events.TOKEN_RENEWED, "page")]
 
 
-def test_a_page_bound_token_is_reused_on_its_own_load(bench: Bench) -> None:
-    _obtain(bench, challenge=_of_page("one"))
-    second, _, _ = _obtain(bench, challenge=_of_page("one"))
+def test_a_page_bound_token_is_reused_on_its_own_load(bench: Bench, of_page: Callable[[str], Challenge]) -> None:
+    _obtain(bench, challenge=of_page("one"))
+    second, _, _ = _obtain(bench, challenge=of_page("one"))
 
     assert second.source is Source.REUSED
 
 
-def test_a_page_bound_token_that_expired_needs_the_page_again(bench: Bench) -> None:
-    _, token, _ = _obtain(bench, challenge=_of_page("one"))
+def test_the_task_of_a_worker_that_is_gone_is_not_resumed_on_another_load(
+    bench: Bench, of_page: Callable[[str], Challenge]
+) -> None:
+    granted = _claim(bench, challenge=of_page("one"))
+    assert isinstance(granted, Granted)
+    bench.store.intend(granted.lease)
+    bench.store.submitted(granted.lease, "theirs")
+
+    held, token, tally = _obtain(bench, challenge=of_page("two"))
+
+    assert (held.source, token.generation, tally.submits) == (Source.SOLVED, 2, 1)
+    assert "theirs" not in bench.provider.polled
+    assert _told(bench) == [(events.TOKEN_RENEWED, "page")]
+
+
+def test_a_page_bound_token_that_expired_needs_the_page_again(
+    bench: Bench, of_page: Callable[[str], Challenge]
+) -> None:
+    _, token, _ = _obtain(bench, challenge=of_page("one"))
     bench.clock.advance(200)
 
     with pytest.raises(DeadlineExceeded, match="open the page again"):
@@ -452,9 +475,11 @@ def test_a_page_bound_token_that_expired_needs_the_page_again(bench: Bench) -> N
     assert len(bench.provider.told) == 1
 
 
-def test_a_page_bound_token_that_another_took_needs_the_page_again(bench: Bench) -> None:
-    _, mine, _ = _obtain(bench, challenge=_of_page("one"))
-    _, theirs, _ = _obtain(bench, challenge=_of_page("one"))
+def test_a_page_bound_token_that_another_took_needs_the_page_again(
+    bench: Bench, of_page: Callable[[str], Challenge]
+) -> None:
+    _, mine, _ = _obtain(bench, challenge=of_page("one"))
+    _, theirs, _ = _obtain(bench, challenge=of_page("one"))
     theirs.take()
 
     with pytest.raises(SpentElsewhere, match="open the page again"):

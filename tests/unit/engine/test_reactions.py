@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine.reactions import (
+    PollTries,
     SubmitTries,
     ends_task,
     may_have_made_a_task,
@@ -19,7 +20,20 @@ def test_a_provider_that_cannot_be_reached_is_tried_three_times_in_all() -> None
     tries = SubmitTries()
     error = errors.ProviderUnavailable("no answer")
 
-    assert [tries.pause_after(error) for _ in range(3)] == [1.0, 2.0, None]
+    pauses = [tries.pause_after(error) for _ in range(3)]
+
+    assert pauses == [3.5, 7.0, None]
+
+
+def test_the_three_tries_outlast_a_blip_of_ten_seconds_even_if_the_service_asks_for_less() -> None:
+    for error in (errors.ProviderUnavailable("no answer"), errors.ProviderUnavailable("503", retry_after=0.1)):
+        tries = SubmitTries()
+        assert sum(filter(None, (tries.pause_after(error) for _ in range(3)))) > 10
+
+
+@pytest.mark.parametrize("error", [errors.ProviderDown("it is down"), errors.ProviderNotRunning("no app")])
+def test_what_is_known_not_to_answer_is_not_tried_again(error: errors.ProviderUnavailable) -> None:
+    assert SubmitTries().pause_after(error) is None
 
 
 def test_a_busy_provider_is_asked_as_long_as_the_deadline_lasts() -> None:
@@ -36,7 +50,7 @@ def test_being_busy_does_not_use_up_the_tries_of_the_network() -> None:
     for _ in range(5):
         tries.pause_after(errors.ProviderBusy("no slot"))
 
-    assert tries.pause_after(errors.ProviderUnavailable("no answer")) == 1.0
+    assert tries.pause_after(errors.ProviderUnavailable("no answer")) == 3.5
 
 
 def test_the_service_may_say_how_long_to_wait() -> None:
@@ -45,6 +59,14 @@ def test_the_service_may_say_how_long_to_wait() -> None:
 
 def test_a_service_that_asks_for_no_pause_at_all_is_not_hammered() -> None:
     assert SubmitTries().pause_after(errors.ProviderBusy("429", retry_after=0.0)) == 5.0
+
+
+def test_a_service_that_stays_busy_is_left_alone_for_longer_than_its_code_says() -> None:
+    tries = SubmitTries()
+
+    pauses = [tries.pause_after(errors.ProviderBusy("no slot", retry_after=5.0)) for _ in range(4)]
+
+    assert pauses == [5.0, 10.0, 20.0, 30.0]
 
 
 def test_pauses_of_a_scaled_sandbox_are_scaled_unless_it_names_its_own() -> None:
@@ -106,3 +128,20 @@ def test_a_submit_counts_unless_it_certainly_made_no_task(error: CaptchaQAError,
 @given(interval=st.floats(0.01, 60), faults=st.integers(0, 5000))
 def test_polls_slow_down_with_faults_but_never_to_more_than_eight_intervals(interval: float, faults: int) -> None:
     assert interval <= poll_pause(interval, faults) <= poll_pause(interval, faults + 1) <= 8 * interval
+
+
+def test_silence_about_a_task_is_borne_for_a_minute_and_starts_anew_after_an_answer() -> None:
+    tries, silent = PollTries(interval=2.0), errors.TaskSilent("nothing")
+
+    assert [tries.pause_after(silent, now) for now in (100, 130, 159)] == [2.0, 2.0, 2.0]
+    assert tries.heard() == 2.0
+    assert [tries.pause_after(silent, now) for now in (170, 229, 230)] == [2.0, 2.0, None]
+    assert tries.silence == 60
+
+
+def test_faults_between_silences_do_not_end_the_silence() -> None:
+    tries, silent = PollTries(interval=2.0), errors.TaskSilent("nothing")
+
+    tries.pause_after(silent, 0)
+    assert tries.pause_after(errors.ProviderUnavailable("reset"), 10) == 2.0
+    assert tries.pause_after(silent, 60) is None

@@ -8,14 +8,23 @@ import pytest
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.key_state import State
-from pytest_captcha_qa.engine.ports import Granted, GrantSource, Ready, Resume, ThreadsInfo
-from pytest_captcha_qa.engine.solving import Solver, Tally
+from pytest_captcha_qa.engine.ports import Failed, Granted, GrantSource, Ready, Resume, ThreadsInfo
+from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, OwnerLost, ProviderUnavailable, Stopped
+from pytest_captcha_qa.engine.task import Tally
+from pytest_captcha_qa.errors import (
+    CaptchaQAError,
+    DeadlineExceeded,
+    OwnerLost,
+    ProviderDown,
+    ProviderUnavailable,
+    Stopped,
+)
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.captcha import CaptchaType, facts
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.policy import KeyTimes, Timeouts
+from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.scope import FRESH_FOR
 from pytest_captcha_qa.testing import BASE_URL, Bench, FakeGrants, ScriptedProvider
 
@@ -28,8 +37,9 @@ NOT_READY = None
 class Solve:
     """One key on a bench, solved step by step; `tally` is what it has cost so far."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, key: str = "key") -> None:
         self.bench = bench
+        self.key = key
         self.tally = Tally()
         self.grants: GrantSource = FakeGrants()
 
@@ -39,7 +49,7 @@ class Solve:
 
     @property
     def state(self) -> State:
-        state = self.bench.store.peek("key")
+        state = self.bench.store.peek(self.key)
         assert state is not None
         return state.state
 
@@ -48,13 +58,16 @@ class Solve:
         return [event.name for event in self.bench.events]
 
     def claim(self) -> Granted | Resume:
-        claim = self.bench.store.claim("key", PRINT, "me", times=TIMES)
+        claim = self.bench.store.claim(self.key, PRINT, "me", times=TIMES)
         assert isinstance(claim, Granted | Resume)
         return claim
 
+    def deadline(self, seconds: float) -> Deadline:
+        return Deadline(seconds, what="the test", now=self.bench.clock.monotonic)
+
     def run(self, seconds: float = 300, challenge: Challenge = CHALLENGE) -> Ready:
         """Solve or resume, whatever the store says."""
-        deadline = Deadline(seconds, what="the test", now=self.bench.clock.monotonic)
+        deadline = self.deadline(seconds)
         claim = self.claim()
         if isinstance(claim, Resume):
             return self.solver.resume(challenge, self.grants, claim, deadline, self.tally)
@@ -242,7 +255,28 @@ def test_a_zero_balance_with_all_threads_in_use_only_means_busy(solve: Solve) ->
     solve.solver.admission.check_pause()
 
 
-@pytest.mark.parametrize("slots", [None, ThreadsInfo(5, 4), ThreadsInfo(0, 0)])
+def test_a_zero_balance_with_a_free_thread_is_asked_about_once_more(solve: Solve) -> None:
+    provider = solve.script(submits=[errors.BalanceExhausted("zero balance")])
+    provider.slots = ThreadsInfo(threads=5, working=4)
+
+    solve.run()
+
+    assert len(provider.told) == 2
+
+
+def test_a_zero_balance_twice_with_a_free_thread_pauses_the_account(solve: Solve) -> None:
+    provider = solve.script(submits=[errors.BalanceExhausted("zero balance")] * 9)
+    provider.slots = ThreadsInfo(threads=5, working=4)
+
+    with pytest.raises(errors.BalanceExhausted):
+        solve.run()
+
+    assert len(provider.told) == 2
+    with pytest.raises(errors.BalanceExhausted):
+        solve.solver.admission.check_pause()
+
+
+@pytest.mark.parametrize("slots", [None, ThreadsInfo(0, 0)])
 def test_a_zero_balance_otherwise_pauses_the_account(solve: Solve, slots: ThreadsInfo | None) -> None:
     provider = solve.script(submits=[errors.BalanceExhausted("zero balance")])
     provider.slots = slots
@@ -425,11 +459,11 @@ def test_polls_slow_down_while_they_fail_and_their_pause_can_be_asked_for(solve:
 
     solve.run()
 
-    assert solve.bench.stop.waits == [1, 2, 10, 10, 1, 1]
+    assert solve.bench.stop.waits == [1, 1, 10, 10, 1, 1]
 
 
 def test_polls_that_fail_slowly_do_not_let_the_lease_lapse(solve: Solve) -> None:
-    provider = solve.script(polls=[ProviderUnavailable("late", retry_after=TIMES.renew)] * 5)
+    provider = solve.script(polls=[errors.RateLimited("late", retry_after=TIMES.renew)] * 5)
     left: list[float] = []
 
     def look() -> None:
@@ -573,3 +607,274 @@ def test_a_key_that_cannot_be_marked_failed_does_not_hide_why_it_failed(
 
     with pytest.raises(errors.KeyRejected):
         solve.run()
+
+
+# A service that is out, briefly or for long.
+
+
+class Outage(ScriptedProvider):
+    """A service that answers neither submits nor polls until some second of the bench's clock."""
+
+    def __init__(self, bench: Bench, *, down: tuple[str, ...] = ("submit", "poll"), seconds: float = 1e9) -> None:
+        super().__init__()
+        self._bench, self._down = bench, down
+        self.until = bench.clock.monotonic() + seconds
+        self.calls: list[str] = []
+
+    def _fail_if_down(self, call: str) -> None:
+        self.calls.append(call)
+        if call in self._down and self._bench.clock.monotonic() < self.until:
+            raise ProviderUnavailable("refused", sent=False)
+
+    def submit(self, challenge: Challenge, grant: object, deadline: Deadline) -> str:
+        self._fail_if_down("submit")
+        return super().submit(challenge, grant, deadline)  # type: ignore[arg-type]
+
+    def poll(self, challenge: Challenge, task_id: str, deadline: Deadline) -> Solution | None:
+        self._fail_if_down("poll")
+        return super().poll(challenge, task_id, deadline)
+
+
+def another(solve: Solve) -> Solve:
+    """The next attempt of the same account, with a key of its own."""
+    return Solve(solve.bench, key=f"{solve.key}+")
+
+
+def test_a_blip_of_ten_seconds_costs_no_attempt(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench, seconds=10)
+
+    solve.run()
+
+    assert outage.calls == ["submit", "submit", "submit", "poll"]
+    assert solve.tally.submits == 1
+
+
+def test_a_run_against_a_dead_service_ends_in_seconds(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench)
+    began = solve.bench.clock.monotonic()
+
+    attempt = solve
+    for _ in range(100):
+        with pytest.raises(ProviderUnavailable):
+            attempt.run()
+        assert attempt.state is State.FAILED
+        attempt = another(attempt)
+
+    assert solve.bench.clock.monotonic() - began == pytest.approx(10.5)
+    assert outage.calls == ["submit"] * 4  # three tries of the first, one probe
+
+
+def test_a_service_that_is_back_is_found_by_one_probe(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench)
+    with pytest.raises(ProviderUnavailable):
+        solve.run()
+    outage.until = solve.bench.clock.monotonic()
+
+    another(solve).run()
+    another(another(solve)).run()
+
+    assert outage.calls == ["submit"] * 3 + ["submit", "poll"] * 2
+
+
+def test_results_that_cannot_be_had_for_a_few_seconds_cost_no_attempt(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench, down=("poll",), seconds=9)
+
+    ready = solve.run()
+
+    assert ready.solution.task_id == "task-1"
+    assert outage.calls.count("submit") == 1
+
+
+def test_a_task_whose_result_cannot_be_had_is_left_within_seconds_and_resumed_later(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench, down=("poll",))
+    began = solve.bench.clock.monotonic()
+
+    with pytest.raises(ProviderUnavailable) as raised:
+        solve.run()
+
+    assert solve.bench.clock.monotonic() - began < 20
+    assert (solve.state, raised.value.task_id) == (State.SUBMITTED, "task-1")
+    outage.until = solve.bench.clock.monotonic()
+    solve.bench.clock.advance(TIMES.lease)
+    assert solve.run().solution.task_id == "task-1"
+    assert outage.calls.count("submit") == 1
+
+
+def test_nothing_is_paid_for_while_results_cannot_be_had(solve: Solve) -> None:
+    solve.bench.provider = outage = Outage(solve.bench, down=("poll",))
+    with pytest.raises(ProviderUnavailable):
+        solve.run()
+
+    with pytest.raises(ProviderDown, match="is down"):
+        another(solve).run()
+
+    assert outage.calls.count("submit") == 1
+
+
+def test_nobody_waits_for_a_slot_to_submit_to_a_service_that_is_down(solve: Solve) -> None:
+    solve.bench.provider = Outage(solve.bench, down=("submit",))
+    with pytest.raises(ProviderUnavailable):
+        solve.run()
+    solve.bench.limits_rules = replace(solve.bench.limits_rules, max_in_flight=1)
+    solve.bench.limits.acquire("main:slots", "other", limit=1, lease=1000)
+    began = solve.bench.clock.monotonic()
+
+    with pytest.raises(ProviderDown):
+        another(solve).run()
+
+    assert solve.bench.clock.monotonic() - began < 6
+
+
+def test_a_submit_that_was_not_made_counts_nowhere(solve: Solve) -> None:
+    solve.bench.provider = Outage(solve.bench)
+    with pytest.raises(ProviderUnavailable):
+        solve.run()
+    late = another(solve)
+    with pytest.raises(ProviderUnavailable):
+        late.run()  # the probe
+    late = another(late)
+
+    with pytest.raises(ProviderDown):
+        late.run()
+
+    assert (late.tally.submits, late.solver.admission.submits()) == (0, 0)
+
+
+def test_a_solver_that_does_not_run_is_told_after_one_try(solve: Solve) -> None:
+    provider = solve.script(submits=[errors.ProviderNotRunning("capskip is not running")] * 9)
+
+    with pytest.raises(errors.ProviderNotRunning):
+        solve.run()
+
+    assert len(provider.told) == 1
+
+
+# A busy service.
+
+
+def test_a_rate_limit_holds_the_submits_of_the_account(solve: Solve) -> None:
+    solve.script(submits=[errors.RateLimited("MAX_USER_TURN", retry_after=10)])
+    began = solve.bench.clock.monotonic()
+
+    solve.run()
+
+    assert solve.bench.clock.monotonic() - began > 10
+    [wait] = [seconds for seconds in solve.bench.stop.waits if 0 < seconds < 0.3]
+    assert 0.1 <= wait <= 0.2  # spread from the others
+
+
+def test_a_service_that_is_polled_too_often_is_left_alone_by_all_workers(solve: Solve) -> None:
+    solve.script(polls=[errors.RateLimited("ERROR: 1005", retry_after=100)])
+    with pytest.raises(errors.RateLimited):
+        solve.run(seconds=20)
+    held_until = solve.bench.clock.monotonic() + 100
+    polled: list[float] = []
+    provider = ScriptedProvider()
+    provider.before_answer = lambda: polled.append(solve.bench.clock.monotonic()) if provider.polled else None
+    solve.bench.provider = provider
+
+    ready = another(solve).run()
+
+    assert ready.solution.task_id == "task-1"
+    assert [moment >= held_until for moment in polled] == [True]
+
+
+def test_a_pause_longer_than_the_attempt_ends_the_next_one_at_once(solve: Solve) -> None:
+    solve.script(submits=[errors.RateLimited("ERROR: 1001", retry_after=600)])
+    with pytest.raises(errors.RateLimited):
+        solve.run()
+    began = solve.bench.clock.monotonic()
+
+    with pytest.raises(errors.RateLimited, match="asked account 'main' to pause"):
+        another(solve).run()
+
+    assert solve.bench.clock.monotonic() == began
+    assert len(solve.bench.provider.told) == 1
+
+
+def test_the_services_threads_are_the_ceiling(solve: Solve) -> None:
+    solve.bench.provider.slots = ThreadsInfo(threads=1, working=0)
+    solve.run()
+    solve.bench.limits.acquire("main:slots", "other", limit=1, lease=20)
+
+    late = another(solve)
+    late.run()
+
+    assert late.tally.queue >= 20
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [errors.ProviderBusy("ERROR_NO_SLOT_AVAILABLE", retry_after=5), errors.BalanceExhausted("ERROR_ZERO_BALANCE")],
+    ids=lambda error: error.code,
+)
+def test_a_thread_that_was_refused_means_fewer_in_flight_for_a_while(solve: Solve, refusal: CaptchaQAError) -> None:
+    solve.script(submits=[refusal]).slots = ThreadsInfo(threads=3, working=3)
+
+    solve.run()
+
+    free = [solve.bench.limits.acquire("main:slots", f"other {n}", limit=3, lease=1) for n in range(3)]
+    assert free == [True, True, False]
+    solve.solver.admission.check_pause()
+
+
+# A service that says nothing about a task.
+
+
+def test_silence_about_a_task_is_waited_through(solve: Solve) -> None:
+    solve.script(polls=[errors.TaskSilent("nothing")] * 30)
+
+    ready = solve.run()
+
+    assert ready.solution.task_id == "task-1"
+    assert ready.age == pytest.approx(31)  # silence is no "not ready"
+
+
+def test_a_task_of_which_nothing_is_heard_is_given_up_and_made_once_more(solve: Solve) -> None:
+    solve.script(polls=[errors.TaskSilent("nothing")] * 200)
+
+    with pytest.raises(errors.TaskUnknown, match="nothing, for 60 s; the task is given up"):
+        solve.run()
+
+    assert solve.state is State.FAILED
+    assert isinstance(solve.claim(), Granted)
+
+
+# What a resumed task holds and knows.
+
+
+def test_a_resumed_task_holds_a_slot_though_none_is_free(solve: Solve) -> None:
+    solve.script(polls=[NOT_READY] * 3)
+    with pytest.raises(DeadlineExceeded):
+        solve.run(seconds=4)
+    solve.bench.clock.advance(TIMES.lease)
+    solve.bench.limits_rules = replace(solve.bench.limits_rules, max_in_flight=1)
+    solve.bench.limits.acquire("main:slots", "other", limit=1, lease=1000)
+    held: list[bool] = []
+    solve.bench.provider = ScriptedProvider(
+        before_answer=lambda: held.append(not solve.bench.limits.acquire("main:slots", "third", limit=2, lease=1))
+    )
+
+    solve.run()
+
+    assert held == [True]
+    assert solve.bench.limits.acquire("main:slots", "third", limit=2, lease=1)
+
+
+def test_a_resumed_task_remembers_the_tries_before_it(solve: Solve) -> None:
+    solve.script(polls=[errors.Unsolvable("no")])
+    with pytest.raises(errors.Unsolvable):
+        solve.run()
+    solve.script(polls=[NOT_READY] * 9)
+    with pytest.raises(DeadlineExceeded):
+        solve.run(seconds=5)
+    solve.bench.clock.advance(TIMES.lease)
+    solve.script(polls=[errors.Unsolvable("no")])
+
+    claim = solve.claim()
+    assert isinstance(claim, Resume)
+    assert claim.tries == 1
+    with pytest.raises(errors.Unsolvable):
+        solve.solver.resume(CHALLENGE, solve.grants, claim, solve.deadline(300), solve.tally)
+
+    assert isinstance(solve.bench.store.claim("key", PRINT, "next", times=TIMES), Failed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from urllib.parse import parse_qs, parse_qsl
 
 import pytest
@@ -17,9 +19,10 @@ from pytest_captcha_qa.errors import (
 from pytest_captcha_qa.forms.page import HttpFormDriver
 from pytest_captcha_qa.forms.sending import token_values
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Rule, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import EnvKind, Rule, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
+from pytest_captcha_qa.scope import Evidence, OriginPattern, ScopeRules, TokenSource, check
 
 PAGE = "https://shop.example/signup"
 SOLUTION = Solution({"token": "0.c4ptchaqaSANDBOX-token"})
@@ -50,6 +53,23 @@ def submit(site, grants, deadline):
 
 
 # -- opening
+
+
+def test_production_with_a_test_key_is_a_broken_page(site, spec, html, deadline):
+    url = Url.parse(PAGE)
+    key = "1x00000000000000000000AA"
+    site.page(PAGE, html("turnstile").replace("0x4AAAAAAASANDBOXlogin01", key))
+    opened = {}
+    for kind in (EnvKind.STAGING, EnvKind.PRODUCTION):
+        pattern = OriginPattern(url.origin)
+        rules = ScopeRules("x", kind, (pattern,), TokenSource.LIVE, frozenset({"shop.example"}), budgeted=True)
+        proof = Evidence(url.origin, time.monotonic(), (pattern,), kind, time.time() + 999)
+        granted = SimpleNamespace(grant=lambda url, rules=rules, proof=proof: check(url, rules, proof))
+        opened[kind] = lambda granted=granted: HttpFormDriver(lambda: site).open(spec(), url, granted, deadline)
+
+    assert opened[EnvKind.STAGING]().challenge.sitekey == key
+    with pytest.raises(PageError, match=f"is production and shows the official test key {key}"):
+        opened[EnvKind.PRODUCTION]()
 
 
 def test_an_opened_form_tells_its_challenge_and_prints_nothing_else(open_form):

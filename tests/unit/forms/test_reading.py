@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_captcha_qa.errors import AccessNotConfigured, CaptchaQAError, ConfigError, PageError, ScopeDenied
-from pytest_captcha_qa.forms.reading import describe_form, read_page
-from pytest_captcha_qa.forms.widgets import SCRIPTS, WIDGETS
+from pytest_captcha_qa.forms.naming import describe_form
+from pytest_captcha_qa.forms.reading import read_page
+from pytest_captcha_qa.forms.scripts import SCRIPTS
+from pytest_captcha_qa.forms.widgets import WIDGETS
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import FormSpec, Rule, WidgetSpec
 from pytest_captcha_qa.model.url import Url
 
+PAGES = Path(__file__).parents[3] / "fixtures" / "pages"
 URL = Url.parse("https://shop.example/signup?utm=1")
 V2_KEY = "6LcSANDBOXv2sitekeyAAAAAAAAAAAAAAAAAAAAA"
 V3_KEY = "6LcSANDBOXv3sitekeyAAAAAAAAAAAAAAAAAAAAA"
@@ -28,11 +32,25 @@ V3 = CaptchaType.RECAPTCHA_V3
 TURNSTILE = CaptchaType.TURNSTILE
 HCAPTCHA = CaptchaType.HCAPTCHA
 GEETEST = CaptchaType.GEETEST_V3
+GEETEST_V4 = CaptchaType.GEETEST_V4
+ENTERPRISE = CaptchaType.RECAPTCHA_ENTERPRISE
+FRIENDLY = CaptchaType.FRIENDLY_V2
+ALTCHA = CaptchaType.ALTCHA
+IMAGE = CaptchaType.IMAGE
+E1_KEY = "6LcSANDBOXe1sitekeyAAAAAAAAAAAAAAAAAAAAA"
+GT4 = "5a9db0c4ca7a00000000000000000004"
+GEETEST_V4_PARTS = ("captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output")
+FRIENDLY_KEY = "FCMSANDBOX000001"
 
 
 @pytest.mark.parametrize("table", [WIDGETS, SCRIPTS], ids=["widgets", "scripts"])
 def test_every_type_has_an_entry_or_an_explicit_none(table):
     assert set(table) == set(CaptchaType)
+
+
+def test_every_type_has_a_fixture_page():
+    pages = {path.stem for path in PAGES.glob("*.html")}
+    assert [kind for kind in CaptchaType if not any(page.startswith(kind) for page in pages)] == []
 
 
 @pytest.mark.parametrize(
@@ -68,6 +86,22 @@ def test_every_type_has_an_entry_or_an_explicit_none(table):
             GT,
             {f"geetest_{part}": part for part in ("challenge", "validate", "seccode")},
         ),
+        ("recaptcha_enterprise", ENTERPRISE, V2_KEY, {"g-recaptcha-response": "token"}),
+        ("recaptcha_enterprise_invisible", ENTERPRISE, E1_KEY, {"g-recaptcha-response": "token"}),
+        ("recaptcha_enterprise_script", ENTERPRISE, E1_KEY, {"g-recaptcha-response": "token"}),
+        ("recaptcha_enterprise_rendered", ENTERPRISE, E1_KEY, {"g-recaptcha-response": "token"}),
+        ("geetest_v4_script", GEETEST_V4, GT4, {part: part for part in GEETEST_V4_PARTS}),
+        ("geetest_v4_data", GEETEST_V4, GT4, {part: part for part in GEETEST_V4_PARTS}),
+        ("friendly_v2", FRIENDLY, FRIENDLY_KEY, {"frc-captcha-response": "token"}),
+        ("friendly_v2_renamed", FRIENDLY, FRIENDLY_KEY, {"human": "token"}),
+        ("friendly_v2_created", FRIENDLY, FRIENDLY_KEY, {"human": "token"}),
+        ("altcha", ALTCHA, "", {"altcha": "token"}),
+        ("altcha_inline", ALTCHA, "", {"human": "token"}),
+        ("altcha_v3", ALTCHA, "", {"altcha": "token"}),
+        ("altcha_v3_inline", ALTCHA, "", {"altcha": "token"}),
+        ("image", IMAGE, "", {"captcha_answer": "token"}),
+        ("image_django", IMAGE, "", {"captcha_1": "token"}),
+        ("image_inline", IMAGE, "", {"code": "token"}),
         ("noscript_fallback", V2, V2_KEY, {"g-recaptcha-response": "token"}),
         ("uppercase", V2, V2_KEY, {"g-recaptcha-response": "token"}),
         ("xhtml", V2, V2_KEY, {"g-recaptcha-response": "token"}),
@@ -92,6 +126,9 @@ def test_each_way_to_show_a_widget_is_read(html, spec, page, kind, sitekey, fiel
         ("recaptcha_v3_bound", V3, "signup", None),
         ("recaptcha_v3_no_action", V3, None, None),
         ("recaptcha_v2", V2, None, None),
+        ("recaptcha_enterprise_script", ENTERPRISE, "signup", None),
+        ("recaptcha_enterprise_rendered", ENTERPRISE, "signup", None),
+        ("recaptcha_enterprise", ENTERPRISE, None, None),
     ],
 )
 def test_action_and_cdata_are_what_the_page_shows(html, spec, page, kind, action, cdata):
@@ -106,6 +143,53 @@ def test_a_geetest_challenge_is_part_of_what_the_provider_is_told(html, spec, pa
         "gt": GT,
         "challenge": CHALLENGE,
     }
+
+
+@pytest.mark.parametrize(
+    ("page", "data"),
+    [
+        ("recaptcha_enterprise", {}),
+        ("recaptcha_enterprise_rendered", {}),
+        ("recaptcha_enterprise_invisible", {"invisible": "1"}),
+        ("recaptcha_enterprise_script", {"version": "v3"}),
+    ],
+)
+def test_an_enterprise_page_tells_which_kind_of_key_it_has(html, spec, page, data):
+    assert dict(read_page(html(page), URL, spec(ENTERPRISE)).challenge.data) == data
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "data"),
+    [
+        ("altcha", ALTCHA, {"challenge_url": "/altcha/challenge?form=signup"}),
+        ("altcha_v3", ALTCHA, {"challenge_url": "/altcha/challenge"}),
+        ("image", IMAGE, {"image_url": "/captcha/image?id=5f3a"}),
+    ],
+)
+def test_a_page_may_show_only_where_the_challenge_is(html, spec, page, kind, data):
+    assert dict(read_page(html(page), URL, spec(kind)).challenge.data) == data
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "name", "start"),
+    [
+        ("altcha_inline", ALTCHA, "challenge_json", '{"algorithm":"SHA-256"'),
+        ("altcha_v3_inline", ALTCHA, "challenge_json", '{"algorithm":"SHA-256"'),
+        ("image_inline", IMAGE, "image", "iVBORw0KGgo"),
+    ],
+)
+def test_a_page_may_show_the_challenge_itself(html, spec, page, kind, name, start):
+    ((found, text),) = read_page(html(page), URL, spec(kind)).challenge.data.items()
+
+    assert (found, text[: len(start)]) == (name, start)
+
+
+def test_an_image_that_looks_like_no_captcha_is_one_if_it_is_chosen(html, spec):
+    form = spec(IMAGE, widget=WidgetSpec("#picture"), token_field="seen")
+    reading = read_page(html("image_unmarked"), URL, form)
+
+    assert dict(reading.challenge.data) == {"image_url": "/picture.php"}
+    assert dict(reading.token_fields) == {"seen": "token"}
 
 
 def test_the_configured_action_stands_in_for_one_the_page_does_not_show(html, spec):
@@ -130,7 +214,12 @@ def test_the_configured_action_chooses_among_the_calls_of_a_script(html, spec):
         ("turnstile", V2, {}, "no recaptcha_v2 widget; it has turnstile at div.cf-turnstile in form#signup"),
         ("recaptcha_v2_invisible_div", V2, {}, "recaptcha_v2_invisible at div.g-recaptcha"),
         ("recaptcha_v3_bound", INVISIBLE, {}, "it has recaptcha_v3 at button.g-recaptcha"),
-        ("recaptcha_enterprise", V2, {}, "no widget at all, scripts of recaptcha_enterprise"),
+        ("recaptcha_enterprise", V2, {}, "it has recaptcha_enterprise at div.g-recaptcha in form#signup"),
+        ("recaptcha_v2", ENTERPRISE, {}, "no recaptcha_enterprise widget; it has recaptcha_v2 at div.g-recaptcha"),
+        ("friendly_v1", FRIENDLY, {}, "no friendly_v2 widget; it has no widget at all"),
+        ("altcha_nothing", ALTCHA, {}, "the altcha widget on .* has no value for challenge"),
+        ("image_unmarked", IMAGE, {}, "no image widget; it has no widget at all"),
+        ("altcha", IMAGE, {}, "no image widget; it has altcha at altcha-widget in form#signup .* \\(no sitekey\\)"),
         ("widget_in_comment", V2, {}, "no widget at all"),
         ("widget_in_template", V2, {}, "no widget at all"),
         ("widget_in_noscript", V2, {}, "no widget at all"),
@@ -164,7 +253,8 @@ def test_a_broken_page_is_named_with_what_was_found(html, spec, page, kind, more
         ("geetest_v3_ajax", GEETEST, "from a variable of a script"),
         ("recaptcha_v3_ambiguous", V3, "2 forms could be meant: form#signup.*form#newsletter"),
         ("widget_outside_form", V2, "2 forms could be meant"),
-        ("recaptcha_enterprise", CaptchaType.RECAPTCHA_ENTERPRISE, "cannot be driven yet"),
+        ("geetest_v4_variable", GEETEST_V4, "from a variable of a script"),
+        ("image_two_fields", IMAGE, "nothing tells which field of form#signup .* with forms.signup.token_field"),
     ],
 )
 def test_what_only_the_configuration_can_settle_is_a_configuration_error(html, spec, page, kind, words):
@@ -235,6 +325,13 @@ def test_a_login_in_front_is_told_from_a_form_that_lost_its_widget(html, spec, p
         read_page(html(page), URL, spec(V2, fields=fields), redirected=redirected)
 
 
+def test_a_login_is_told_also_by_one_that_shows_an_image(html, spec):
+    page = html("login").replace("</form>", '<img src="/captcha.png"><input name="captcha"></form>', 1)
+
+    with pytest.raises(AccessNotConfigured):
+        read_page(page, URL, spec(V2, fields={"email": "x"}), redirected=True)
+
+
 def test_frames_are_named_as_a_place_that_is_not_read(spec):
     with pytest.raises(PageError, match="what its frames hold is not read"):
         read_page("<iframe src=/form></iframe>", URL, spec(V2))
@@ -271,6 +368,12 @@ _PIECES = st.sampled_from(
         *("grecaptcha.render('a',{sitekey:", f'grecaptcha.execute("{V3_KEY}",{{action:'),
         *("<base href='//[", "<base href=/a>", "<input name=b form=c>", "<option selected>", "<template>"),
         *("<meta http-equiv=refresh content='0;url=", "<noscript>", "'", '"', "{", "}", "&#0;", "\x00"),
+        *(
+            "initGeetest4({captchaId:'1",
+            "<altcha-widget challenge='{",
+            "<img class=captcha src='data:image/png;base64,",
+        ),
+        *("<script src=/recaptcha/enterprise.js>", "grecaptcha.enterprise.execute('k',{", ".createWidget({sitekey:"),
         *("initGeetest({gt:'1", "<fieldset disabled>", "\ud800", "\u202e"),
     ]
 )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_captcha_qa.model.captcha import FACTS, Binding, CaptchaType, facts
+from pytest_captcha_qa.model.captcha import FACTS, Binding, CaptchaType, facts, is_test_sitekey, official_secrets
 
 
 def test_every_type_has_its_facts() -> None:
@@ -29,10 +29,34 @@ def test_the_types_whose_token_belongs_to_one_load_of_the_page() -> None:
 
 
 def test_the_official_test_keys_are_those_the_vendors_publish() -> None:
-    keys = {kind: known.test_keys.sitekey for kind, known in FACTS.items() if known.test_keys}
+    keys = {kind: known.test_keys for kind, known in FACTS.items() if known.test_keys}
 
-    assert keys == {
-        CaptchaType.RECAPTCHA_V2: "6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI",
-        CaptchaType.TURNSTILE: "1x00000000000000000000AA",
-        CaptchaType.HCAPTCHA: "10000000-ffff-ffff-ffff-000000000001",
+    assert {kind: set(it.tokens) for kind, it in keys.items()} == {
+        CaptchaType.RECAPTCHA_V2: {"6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI"},
+        CaptchaType.TURNSTILE: {
+            "1x00000000000000000000AA",
+            "1x00000000000000000000BB",
+            "3x00000000000000000000FF",
+        },
+        CaptchaType.HCAPTCHA: {"10000000-ffff-ffff-ffff-000000000001", "20000000-ffff-ffff-ffff-000000000002"},
+    }
+    assert keys[CaptchaType.TURNSTILE].failing == {"2x00000000000000000000AB", "2x00000000000000000000BB"}
+    assert set(keys[CaptchaType.TURNSTILE].tokens.values()) == {"XXXX.DUMMY.TOKEN.XXXX"}
+    assert {kind for kind, it in keys.items() if it.any_token} == {CaptchaType.RECAPTCHA_V2}
+    assert all(len(token) >= 20 for it in keys.values() for token in it.tokens.values())
+
+
+def test_a_test_key_is_one_of_its_own_type_only() -> None:
+    assert is_test_sitekey(CaptchaType.TURNSTILE, "2x00000000000000000000AB")
+    assert not is_test_sitekey(CaptchaType.HCAPTCHA, "2x00000000000000000000AB")
+    assert not is_test_sitekey(CaptchaType.GEETEST_V4, "")
+
+
+def test_the_official_secrets_are_those_of_all_vendors() -> None:
+    assert official_secrets() == {
+        "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
+        "1x0000000000000000000000000000000AA",
+        "2x0000000000000000000000000000000AA",
+        "3x0000000000000000000000000000000AA",
+        "0x0000000000000000000000000000000000000000",
     }

@@ -146,6 +146,14 @@ def test_a_scrubber_learns_all_parts_without_spending() -> None:
     assert not token.spent
 
 
+def test_the_public_parts_of_a_solution_are_no_secrets() -> None:
+    solution = Solution({"lot_number": "lot", "pass_token": "pass", "gen_time": "1795974537", "captcha_id": "id"})
+
+    assert solution.secrets == ("lot", "pass")
+    assert solution.text == "lot"
+    assert Solution.of_text("XXXX.DUMMY.TOKEN.XXXX").secrets == ()
+
+
 def test_a_solution_is_timed_without_losing_what_came_with_it() -> None:
     solution = Solution({TOKEN: TEXT}, user_agent="Agent", cookies={"a": "b"})
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from pytest_captcha_qa.engine.ports import PollTimes, Provider, ThreadsInfo
+from pytest_captcha_qa.engine.reactions import ends_task
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
@@ -21,17 +22,22 @@ from pytest_captcha_qa.errors import (
     MissingSecret,
     ProviderBusy,
     ProviderError,
+    ProviderNotRunning,
     ProviderUnavailable,
+    RateLimited,
     RequestRejected,
     ScopeDenied,
+    TaskSilent,
     TaskUnknown,
     TransportError,
     Unsolvable,
 )
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge, EnvKind
+from pytest_captcha_qa.model.solver_proxy import SolverProxy
 from pytest_captcha_qa.model.url import Url
-from pytest_captcha_qa.provider.dialects import CAPTCHAAI, CODES, ERRORS, POLL_ERRORS, SANDBOX, Dialect
+from pytest_captcha_qa.provider.codes import CODES, ERRORS
+from pytest_captcha_qa.provider.dialects import CAPSKIP, CAPTCHAAI, SANDBOX, TWOCAPTCHA, Dialect
 from pytest_captcha_qa.provider.http import HttpProvider
 from pytest_captcha_qa.scope import (
     Evidence,
@@ -63,7 +69,9 @@ class ScriptedClient(HttpClient):
     def request(self, method: str, url: Url, *, payload: Payload = NO_PAYLOAD, **options: Any) -> Reply:
         assert options["grant"] is None
         assert options["limit"] == ANSWER_LIMIT
-        self.sent.append((method, str(url), dict(parse_qsl((payload.body or b"").decode(), strict_parsing=True))))
+        sent = url.query or (payload.body or b"").decode()
+        pairs = parse_qsl(sent, keep_blank_values=True, strict_parsing=True)
+        self.sent.append((method, url.without_query, dict(pairs)))
         reply = self._replies.pop(0)
         if isinstance(reply, CaptchaQAError):
             raise reply
@@ -98,6 +106,10 @@ def _grant(page: Url, source: TokenSource) -> ScopeGrant:
 
 def _challenge(kind: CaptchaType = CaptchaType.RECAPTCHA_V2, page: Url = LOCAL_PAGE, **more: Any) -> Challenge:
     return Challenge(kind, "site-key", page, **more)
+
+
+def _test_key() -> Challenge:
+    return Challenge(CaptchaType.TURNSTILE, "1x00000000000000000000AA", LOCAL_PAGE)
 
 
 def _sandbox(client: HttpClient, *, time_scale: float = 1.0) -> HttpProvider:
@@ -162,7 +174,7 @@ def test_every_code_is_raised_as_the_error_of_its_reaction(code: str) -> None:
         _sandbox(client).poll(_challenge(), "77", _deadline())
 
     assert type(submit.value) is ERRORS[expected.reaction]
-    assert type(poll.value) is POLL_ERRORS[expected.reaction]
+    assert type(poll.value) is ERRORS[expected.reaction]
     assert code in submit.value.message
     assert submit.value.retry_after == (None if expected.pause is None else pytest.approx(expected.pause / 10))
     assert poll.value.retry_after == expected.pause
@@ -187,8 +199,10 @@ def test_the_errors_are_the_ones_the_requirements_name(code: str, error: type[Ca
 
 @pytest.mark.parametrize("code", ["ERROR: 1005", "MAX_USER_TURN", "ERROR_TOO_MUCH_REQUESTS", "ERROR_SERVER_ERROR"])
 def test_a_service_that_asks_to_slow_down_while_polling_does_not_lose_the_task(code: str) -> None:
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises((ProviderUnavailable, RateLimited)) as caught:
         _sandbox(ScriptedClient(code)).poll(_challenge(), "77", _deadline())
+
+    assert not ends_task(caught.value)
 
 
 UNUSABLE = [
@@ -261,9 +275,9 @@ def _http_date(seconds: float) -> str:
 def test_too_many_requests_is_busy_for_as_long_as_the_service_says(header: str, seconds: float | None) -> None:
     reply = _reply("slow down", 429, **{"Retry-After": header})
 
-    with pytest.raises(ProviderBusy) as submit:
+    with pytest.raises(RateLimited) as submit:
         _submit(ScriptedClient(reply), time_scale=0.01)
-    with pytest.raises(ProviderUnavailable) as poll:
+    with pytest.raises(RateLimited) as poll:
         _sandbox(ScriptedClient(reply)).poll(_challenge(), "77", _deadline())
 
     assert submit.value.retry_after == poll.value.retry_after == seconds
@@ -394,28 +408,50 @@ def test_an_account_that_cannot_work_is_refused_at_once(
 
 
 @pytest.mark.parametrize(
-    ("challenge", "words"),
+    ("dialect", "challenge", "words"),
     [
-        (_challenge(CaptchaType.IMAGE), "sandbox does not solve image: use an account of captchaai"),
-        (_challenge(CaptchaType.HCAPTCHA), "sandbox does not solve hcaptcha: no provider here does"),
+        (CAPTCHAAI, _challenge(CaptchaType.ALTCHA), "captchaai does not solve altcha: use an account of .*sandbox"),
+        (SANDBOX, _test_key(), "/signup shows the vendor's official test key 1x.* provider = .testkeys."),
+        (CAPTCHAAI, _test_key(), "takes no token of captchaai"),
+        (SANDBOX, _challenge(CaptchaType.IMAGE), "sandbox needs body for image, and .*/signup shows none"),
+        (SANDBOX, _challenge(CaptchaType.ALTCHA), "sandbox needs challenge_json for altcha, and .*/signup shows none"),
         (
+            SANDBOX,
             _challenge(CaptchaType.GEETEST_V3),
             "sandbox needs challenge for geetest_v3, and .*/signup shows none",
         ),
     ],
 )
-def test_a_challenge_the_service_cannot_solve_is_refused_before_it_is_sent(challenge: Challenge, words: str) -> None:
+def test_a_challenge_the_service_cannot_solve_is_refused_before_it_is_sent(
+    dialect: Dialect, challenge: Challenge, words: str
+) -> None:
     client = ScriptedClient()
-    provider = _sandbox(client)
+    provider = HttpProvider(dialect, key=KEY, client=client, base_url=SANDBOX_URL)
 
     for call in (
         lambda: provider.supports(challenge),
-        lambda: provider.submit(challenge, _grant(LOCAL_PAGE, TokenSource.SANDBOX), _deadline()),
+        lambda: provider.submit(challenge, _grant(LOCAL_PAGE, dialect.source), _deadline()),
     ):
         with pytest.raises(ConfigError, match=words):
             call()
 
     assert client.sent == []
+
+
+@pytest.mark.parametrize(
+    ("data", "version", "invisible"),
+    [({}, None, None), ({"version": "v3"}, "v3", None), ({"invisible": "1"}, None, "1")],
+)
+def test_the_page_tells_which_kind_of_enterprise_key_it_has(
+    data: dict[str, str], version: str | None, invisible: str | None
+) -> None:
+    client = ScriptedClient(_ok("1"))
+    challenge = _challenge(CaptchaType.RECAPTCHA_ENTERPRISE, data=data)
+    _sandbox(client).submit(challenge, _grant(LOCAL_PAGE, TokenSource.SANDBOX), _deadline())
+
+    (_, _, sent) = client.sent[0]
+    assert (sent.get("version"), sent.get("invisible")) == (version, invisible)
+    assert sent["enterprise"] == "1"
 
 
 @pytest.mark.parametrize("body", ["12.34500", _ok("12.34500"), _ok(12.345), "OK|12.345"])
@@ -462,3 +498,222 @@ def test_the_key_is_neither_in_a_repr_nor_in_the_frames_of_a_failure() -> None:
     while frame is not None:
         assert KEY not in repr(frame.tb_frame.f_locals) or frame.tb_frame.f_code.co_filename == __file__
         frame = frame.tb_next
+
+
+# CapSkip, an app on a machine of the team's.
+
+CAPSKIP_URL = Url.parse("http://127.0.0.1:8080")
+
+
+def _capskip(client: HttpClient, *, key: str = "", **more: Any) -> HttpProvider:
+    return HttpProvider(CAPSKIP, key=key, client=client, base_url=CAPSKIP_URL, **more)
+
+
+@pytest.mark.parametrize("key", ["", "x", "any string & more"])
+def test_capskip_takes_any_key_and_is_asked_for_results_by_get(key: str) -> None:
+    client = ScriptedClient(_ok("77"), _ok("03AFtoken"))
+    provider = _capskip(client, key=key)
+
+    provider.submit(_challenge(page=PUBLIC_PAGE), _grant(PUBLIC_PAGE, TokenSource.LIVE), _deadline())
+    provider.poll(_challenge(page=PUBLIC_PAGE), "77", _deadline())
+
+    assert client.sent == [
+        (
+            "POST",
+            "http://127.0.0.1:8080/in.php",
+            {
+                "key": key,
+                "method": "userrecaptcha",
+                "googlekey": "site-key",
+                "pageurl": "https://shop.example/signup",
+                "json": "1",
+            },
+        ),
+        ("GET", "http://127.0.0.1:8080/res.php", {"key": key, "action": "get", "id": "77", "json": "1"}),
+    ]
+
+
+def test_capskip_is_a_real_provider_that_needs_a_grant_with_a_proof() -> None:
+    client = ScriptedClient()
+
+    with pytest.raises(ScopeDenied, match="makes live ones"):
+        _capskip(client).submit(_challenge(), _grant(LOCAL_PAGE, TokenSource.SANDBOX), _deadline())
+
+    assert client.sent == []
+
+
+def test_an_empty_answer_of_capskip_says_nothing_about_the_task_and_at_others_it_is_a_fault() -> None:
+    with pytest.raises(TaskSilent):
+        _capskip(ScriptedClient(_reply(" "))).poll(_challenge(), "77", _deadline())
+    with pytest.raises(ProviderUnavailable):
+        _capskip(ScriptedClient(_reply("", 500))).poll(_challenge(), "77", _deadline())
+    with pytest.raises(ProviderUnavailable, match="an empty answer"):
+        _sandbox(ScriptedClient(_reply(""))).poll(_challenge(), "77", _deadline())
+
+
+def test_a_capskip_that_does_not_run_is_named_as_that() -> None:
+    refused = TransportError("POST http://127.0.0.1:8080/in.php: it was refused", kind="refused", sent=False)
+
+    with pytest.raises(ProviderNotRunning, match=r"capskip is not running at http://127.0.0.1:8080: start the app"):
+        _capskip(ScriptedClient(refused)).poll(_challenge(), "77", _deadline())
+
+
+def test_capskip_has_neither_balance_nor_threads_nor_reports() -> None:
+    client = ScriptedClient()
+    provider = _capskip(client)
+
+    assert provider.balance(_deadline()) is None
+    assert provider.threads(_deadline()) is None
+    assert not provider.report("77", good=True, deadline=_deadline())
+    assert client.sent == []
+
+
+# 2captcha.
+
+
+def _twocaptcha(client: HttpClient, **more: Any) -> HttpProvider:
+    return HttpProvider(TWOCAPTCHA, key=KEY, client=client, **more)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "parts"),
+    [
+        ("OK|03AFtoken|0.00299", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
+        ({**_ok("03AFtoken"), "price": "0.00299"}, CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
+        ("OK|03AFtoken", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
+        ("OK|two words|0.5", CaptchaType.IMAGE, {"token": "two words"}),
+        (
+            "OK|challenge:c,validate:v,seccode:v|jordan|0.001",
+            CaptchaType.GEETEST_V3,
+            {"challenge": "c", "validate": "v", "seccode": "v|jordan"},
+        ),
+        (
+            "OK|challenge:c,validate:v,seccode:v|jordan",
+            CaptchaType.GEETEST_V3,
+            {"challenge": "c", "validate": "v", "seccode": "v|jordan"},
+        ),
+    ],
+)
+def test_a_price_is_no_part_of_a_token(body: Any, kind: CaptchaType, parts: dict[str, str]) -> None:
+    client = ScriptedClient(body)
+
+    solution = _twocaptcha(client).poll(_challenge(kind), "77", _deadline())
+
+    assert solution is not None
+    assert dict(solution.parts) == parts
+    assert client.sent[0][2]["action"] == "get2"
+
+
+@pytest.mark.parametrize(("good", "action"), [(True, "reportgood"), (False, "reportbad")])
+@pytest.mark.parametrize("answer", ["OK_REPORT_RECORDED", _ok("OK_REPORT_RECORDED")])
+def test_a_report_is_sent_where_the_service_takes_it(good: bool, action: str, answer: Any) -> None:
+    client = ScriptedClient(answer)
+
+    assert _twocaptcha(client).report("77", good=good, deadline=_deadline())
+    assert client.sent == [
+        ("POST", "https://2captcha.com/res.php", {"key": KEY, "action": action, "id": "77", "json": "1"})
+    ]
+
+
+@pytest.mark.parametrize("code", ["ERROR_DUPLICATE_REPORT", "REPORT_NOT_RECORDED", "ERROR_REPORT_NOT_RECORDED"])
+def test_a_report_that_is_not_taken_is_told_as_an_error(code: str) -> None:
+    with pytest.raises(RequestRejected, match=code):
+        _twocaptcha(ScriptedClient(code)).report("77", good=True, deadline=_deadline())
+
+
+def test_captchaai_is_told_of_bad_tokens_only() -> None:
+    client = ScriptedClient(_ok("OK_REPORT_RECORDED"))
+    provider = HttpProvider(CAPTCHAAI, key=KEY, client=client)
+
+    assert not provider.report("77", good=True, deadline=_deadline())
+    assert provider.report("77", good=False, deadline=_deadline())
+    assert [sent["action"] for _, _, sent in client.sent] == ["reportbad"]
+
+
+# The team's proxy.
+
+PROXY = SolverProxy.parse("http://qa:hidden@proxy.shop.example:3128")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (CaptchaType.RECAPTCHA_V2, {"proxy": "qa:hidden@proxy.shop.example:3128", "proxytype": "HTTP"}),
+        (CaptchaType.RECAPTCHA_V3, {}),
+    ],
+)
+def test_a_solvers_proxy_is_sent_where_the_type_is_solved_through_one(kind: CaptchaType, told: dict[str, str]) -> None:
+    client = ScriptedClient(_ok("77"))
+    provider = _twocaptcha(client, solver_proxy=PROXY)
+
+    provider.submit(_challenge(kind, page=PUBLIC_PAGE), _grant(PUBLIC_PAGE, TokenSource.LIVE), _deadline())
+
+    sent = client.sent[0][2]
+    assert {name: sent[name] for name in ("proxy", "proxytype") if name in sent} == told
+    assert "hidden" not in repr(provider) + repr(PROXY)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind"), [(CAPSKIP, "socks4"), (TWOCAPTCHA, "socks5h"), (CAPTCHAAI, "ftp"), (SANDBOX, "http")]
+)
+def test_a_kind_of_proxy_that_the_service_does_not_take_is_refused(dialect: Dialect, kind: str) -> None:
+    proxy = SolverProxy.parse(f"{kind}://qa:hidden@proxy.shop.example:3128")
+
+    with pytest.raises(ConfigError, match=f"{dialect.name} takes no {kind} proxy to solve through") as caught:
+        HttpProvider(dialect, key=KEY, client=ScriptedClient(), base_url=CAPSKIP_URL, solver_proxy=proxy)
+
+    assert "hidden" not in str(caught.value)
+
+
+# What is told of an answer that nobody understands.
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ("[1,2]", 200, "with HTTP 200 and a JSON list of 5 characters with 2 items"),
+        ("null", 200, "with HTTP 200 and a JSON null"),
+        ("5", 200, "with HTTP 200 and a JSON number of 1 characters"),
+        ("", 200, "with HTTP 200 and an empty answer"),
+        ("<html>no</html>", 502, "with HTTP 502 and an HTML page of 15 characters"),
+        ("ERROR: 1006", 200, "with HTTP 200 and a text of 11 characters, the unknown code ERROR: 1006"),
+        ('{"status":0,"error":"x"}', 200, "a JSON object of 24 characters with the keys error, status, status 0"),
+        (
+            '{"status":1,"request":"ERROR_NEW"}',
+            200,
+            "with the keys request, status, status 1, the unknown code ERROR_NEW",
+        ),
+        ('{"' + "k" * 40 + '":1}', 200, "with the keys <40>"),
+        ('{"' + KEY + '":1}', 503, "HTTP 503 and a JSON object of 38 characters with the keys <32>"),
+    ],
+)
+def test_an_unknown_answer_is_told_by_type_keys_length_and_status(body: str, status: int, told: str) -> None:
+    with pytest.raises(ProviderUnavailable) as caught:
+        _sandbox(ScriptedClient(_reply(body, status))).poll(_challenge(), "77", _deadline())
+
+    assert told in caught.value.message
+
+
+_SECRETS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\'), min_size=16, max_size=32
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    secret=_SECRETS.filter(lambda text: text not in CODES),
+    status=st.sampled_from([200, 302, 401, 429, 500, 503]),
+    shape=st.sampled_from(
+        ["{}", "x {} y", '{{"{}":1}}', '{{"status":0,"request":"{}"}}', "<p>{}</p>", '["{}"]', '"{}"', "ERROR_{}"]
+    ),
+)
+def test_no_error_repeats_the_key_whatever_the_service_answers(secret: str, status: int, shape: str) -> None:
+    reply = _reply(shape.format(secret), status, **{"Retry-After": secret})
+    provider = _capskip(ScriptedClient(reply), key=secret)
+
+    with pytest.raises(CaptchaQAError) as caught:
+        provider.submit(_challenge(page=PUBLIC_PAGE), _grant(PUBLIC_PAGE, TokenSource.LIVE), _deadline())
+
+    error = caught.value
+    assert secret not in f"{error!r} {error} {error.message}"
+    assert error.__cause__ is error.__context__ is None

@@ -4,14 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider import wire
-from pytest_captcha_qa.provider.dialects import CAPTCHAAI, CODES, SANDBOX, Method
+from pytest_captcha_qa.provider.codes import CODES
+from pytest_captcha_qa.provider.dialects import CAPTCHAAI, Method
 
 PAGE = Url.parse("https://shop.example/signup?session=hidden")
 
@@ -345,50 +344,3 @@ def test_no_answer_shows_a_token() -> None:
     answer = wire.read_answer('{"status":1,"request":"hidden"}', CODES)
 
     assert "hidden" not in repr(answer)
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(sorted(CODES)),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["status", "request", "result", "solution", "token", "cookies"]) | st.text(),
-            inner,
-        )
-    ),
-    max_leaves=8,
-)
-_BODIES = (
-    st.text()
-    | _JSON.map(json.dumps)
-    | st.builds(lambda value: "OK|" + value, st.text())
-    | st.builds(
-        lambda value, extra: json.dumps({"status": 1, "request": value, **extra}),
-        _JSON,
-        st.dictionaries(st.text(), _JSON),
-    )
-)
-_METHODS = st.sampled_from([it for table in (CAPTCHAAI, SANDBOX) for it in table.methods.values() if it])
-
-
-@settings(max_examples=2000, deadline=None)
-@given(_BODIES, _METHODS)
-@example('{"status":1,"request":"\\ud800"}', IMAGE)
-@example('{"status":1,"request":"{}"}', GEETEST)
-def test_no_body_whatever_makes_reading_fail(body: str, method: Method) -> None:
-    answer = wire.read_answer(body, CODES)
-
-    if isinstance(answer, wire.Good):
-        wire.read_task_id(answer)
-        wire.read_threads(answer)
-        wire.read_decimal(answer.value)
-        found = wire.read_solution(answer, method)
-        assert found is None or all(value and value.encode() for value in found.parts.values())
-
-
-@settings(max_examples=200, deadline=None)
-@given(_JSON, st.dictionaries(st.text(), _JSON), _METHODS)
-def test_an_answer_of_status_0_never_yields_a_token(value: object, extra: dict[str, object], method: Method) -> None:
-    body = json.dumps({**extra, "status": 0, "request": value, "result": "03AF", "solution": {"token": "03AF"}})
-
-    assert not isinstance(wire.read_answer(body, CODES), wire.Good)

@@ -13,10 +13,12 @@ from starlette.types import ASGIApp, Message
 
 from pytest_captcha_qa.sandbox import provider_api, standin
 from pytest_captcha_qa.sandbox.audit import Audit
+from pytest_captcha_qa.sandbox.binding import Binding
 from pytest_captcha_qa.sandbox.faults import Faults
 from pytest_captcha_qa.sandbox.provider_api import Provider
 from pytest_captcha_qa.sandbox.standin import StandIn
-from pytest_captcha_qa.sandbox.tokens import Binding, TokenRegistry
+from pytest_captcha_qa.sandbox.tokens import TokenRegistry
+from pytest_captcha_qa.sandbox.work import Work
 
 KEY = "a" * 32
 PAGE = "http://127.0.0.1:8000/recaptcha-v2"
@@ -126,13 +128,13 @@ class World:
 
     clock: ManualClock = field(default_factory=ManualClock)
     audit: Audit = field(default_factory=Audit)
-    faults: Faults = field(default_factory=lambda: Faults.none(Random(1)))
+    faults: Faults = field(init=False)
 
     def __post_init__(self) -> None:
+        self.faults = Faults.none(Random(1), self.clock)
         self.registry = TokenRegistry(self.clock, Random(1))
-        self.provider = Provider(
-            self.registry, self.audit, self.faults.provider, Random(1), time_scale=1.0, clock=self.clock
-        )
+        self.work = Work(self.registry, self.audit, Random(1), self.clock)
+        self.provider = Provider(self.work, self.audit, self.faults.provider)
         self.standin = StandIn(self.registry, self.audit, self.faults.vendor)
 
     def issue(self, type_: str, sitekey: str, **binding: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.sandbox import control
+from pytest_captcha_qa.sandbox.accounts import KeyState
 from pytest_captcha_qa.sandbox.control import Control
-from pytest_captcha_qa.sandbox.provider_api import KeyState
 
 
 @pytest.fixture
@@ -25,6 +25,8 @@ def test_a_fresh_sandbox_has_counted_nothing(operator: Any) -> None:
         "submits": 0,
         "polls": 0,
         "reads": 0,
+        "reports_good": 0,
+        "reports_bad": 0,
         "by_key": {},
         "tasks": {},
         "codes": {},

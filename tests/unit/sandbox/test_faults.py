@@ -8,14 +8,14 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pytest_captcha_qa.sandbox.described import DescriptionProblem
-from pytest_captcha_qa.sandbox.effects import KINDS, Delay, Drip, NotReadyForever, ProviderAnswer, Status
+from pytest_captcha_qa.sandbox.effects import KINDS, Delay, Drip, ErrorAnswer, NotReadyForever, ProviderAnswer, Status
 from pytest_captcha_qa.sandbox.faults import Call, Fault, FaultPlan, Faults, Faulty
 
 CALL = Call("/res.php", "GET", form="login")
 
 
 def plan(*data: dict[str, Any]) -> FaultPlan:
-    faults = FaultPlan(Random(1), answers=ProviderAnswer, forms=True)
+    faults = FaultPlan(Random(1), answers=ProviderAnswer, of_a_call=("form", "key", "action", "task", "type"))
     faults.faults = faults.parse(list(data))
     return faults
 
@@ -70,7 +70,7 @@ def test_faults_apply_in_order_up_to_the_first_that_ends_the_call() -> None:
 
 def test_transport_faults_and_answers_are_drawn_apart() -> None:
     faults = plan({"kind": "error", "code": "ERROR_X"}, {"kind": "not_ready_forever"}, {"kind": "empty"})
-    assert faults.error_for(CALL) == "ERROR_X"
+    assert faults.error_for(CALL) == ErrorAnswer("ERROR_X")
     assert faults.fate_of(CALL) == NotReadyForever()
     assert len(faults.effects_on(CALL)) == 1
 
@@ -114,7 +114,7 @@ def test_a_description_that_makes_no_sense_is_refused(data: Any, reason: str) ->
         {"site": [{"kind": "score", "score": 0.1}]},
         {"site": [{"kind": "slow", "factor": 3}]},
         {"vendor": [{"kind": "empty", "form": "login"}]},
-        {"provider": [{"kind": "empty", "form": "login"}]},
+        {"site": [{"kind": "empty", "key": "k"}]},
     ],
 )
 def test_a_fault_must_fit_its_server(data: Any) -> None:

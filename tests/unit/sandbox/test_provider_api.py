@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import base64
+import json
+import time
 from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.sandbox.provider_api import KeyState
+from pytest_captcha_qa.sandbox import altcha, pictures
+from pytest_captcha_qa.sandbox.accounts import KeyState
+from pytest_captcha_qa.sandbox.audit import fingerprint
 
 SITEKEY = "6LcSANDBOXv2sitekeyAAAAAAAAAAAAAAAAAAAAA"
 GT = "5a9db0c4ca7a00000000000000000001"
@@ -14,7 +19,13 @@ SUBMITS = {
     "recaptcha_v2_invisible": {"method": "userrecaptcha", "googlekey": SITEKEY, "invisible": "1"},
     "recaptcha_v3": {"method": "userrecaptcha", "googlekey": SITEKEY, "version": "v3", "action": "contact"},
     "turnstile": {"method": "turnstile", "sitekey": SITEKEY, "action": "login", "data": "c1"},
+    "recaptcha_enterprise": {"method": "userrecaptcha", "googlekey": SITEKEY, "enterprise": "1"},
+    "hcaptcha": {"method": "hcaptcha", "sitekey": "10000000-5a9d-b0c4-ca7a-000000000001"},
     "geetest_v3": {"method": "geetest", "gt": GT, "challenge": "c" * 32},
+    "geetest_v4": {"method": "geetest", "gt": GT, "version": "4"},
+    "friendly_v2": {"method": "friendly_captcha", "sitekey": "FCMSANDBOX000001", "version": "v2"},
+    "altcha": {"method": "altcha", "challenge_json": json.dumps(altcha.new_challenge("key", expires=2**40))},
+    "image": {"method": "base64", "body": base64.b64encode(pictures.drawn("QATEST40817")).decode(), "pageurl": None},
 }
 
 
@@ -80,6 +91,21 @@ def test_a_geetest_answer_is_an_object_in_json_and_pairs_in_plain(world: Any, su
     assert poll(task_id, json=None) == "OK|" + ",".join(f"{name}:{value}" for name, value in parts.items())
 
 
+def test_the_other_method_for_geetest_v4_gives_its_five_values(submit: Any, poll: Any, world: Any) -> None:
+    task_id = submit("geetest_v4", method="geetest_v4", captcha_id=GT)["request"]
+    world.clock.advance(300)
+    parts = poll(task_id)["request"]
+    assert set(parts) == {"captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output"}
+    assert parts["captcha_id"] == GT
+
+
+def test_a_challenge_that_decides_its_answer_is_really_solved(submit: Any, poll: Any, world: Any) -> None:
+    image, work = submit("image")["request"], submit("altcha")["request"]
+    world.clock.advance(300)
+    assert poll(image)["request"] == "QATEST40817"
+    assert altcha.verified(poll(work)["request"], "key", now=time.time())
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -108,10 +134,20 @@ def test_a_wrong_submit_is_refused_by_its_code(submit: Any, changes: dict[str, A
         ("recaptcha_v2", {"googlekey": None}, "ERROR_WRONG_GOOGLEKEY"),
         ("recaptcha_v2", {"googlekey": ""}, "ERROR_GOOGLEKEY"),
         ("recaptcha_v3", {"googlekey": "x y"}, "ERROR_GOOGLEKEY"),
-        ("recaptcha_v2", {"enterprise": "1"}, "ERROR_BAD_PARAMETERS"),
+        ("recaptcha_v2", {"invisible": "2"}, "ERROR_BAD_PARAMETERS"),
         ("geetest_v3", {"challenge": None}, "ERROR_BAD_PARAMETERS"),
         ("geetest_v3", {"gt": "zz"}, "ERROR_BAD_PARAMETERS"),
-        ("geetest_v3", {"version": "4"}, "ERROR_BAD_PARAMETERS"),
+        ("geetest_v3", {"version": "5"}, "ERROR_BAD_PARAMETERS"),
+        ("friendly_v2", {"version": "v1"}, "ERROR_BAD_PARAMETERS"),
+        ("altcha", {"challenge_json": None}, "ERROR_BAD_PARAMETERS"),
+        ("altcha", {"challenge_json": "[]"}, "ERROR_BAD_PARAMETERS"),
+        ("altcha", {"challenge_json": "{"}, "ERROR_BAD_PARAMETERS"),
+        ("altcha", {"challenge_json": '{"algorithm":"ARGON2ID"}'}, "ERROR_CAPTCHA_UNSOLVABLE"),
+        ("image", {"body": None}, "ERROR_BAD_PARAMETERS"),
+        ("image", {"body": "!!"}, "ERROR_UPLOAD"),
+        ("image", {"body": "QUJD"}, "ERROR_ZERO_CAPTCHA_FILESIZE"),
+        ("image", {"body": "QUJD" * 201_000}, "ERROR_TOO_BIG_CAPTCHA_FILESIZE"),
+        ("image", {"body": "QUJD" * 1000}, "ERROR_IMAGE_TYPE_NOT_SUPPORTED"),
     ],
 )
 def test_a_type_names_its_own_errors(submit: Any, type_: str, changes: dict[str, Any], code: str) -> None:
@@ -183,7 +219,7 @@ def test_the_token_is_bound_to_what_was_submitted(world: Any, submit: Any, poll:
 
 def test_the_life_of_a_token_counts_from_the_end_of_the_solve(world: Any, submit: Any, poll: Any) -> None:
     task_id = submit("turnstile")["request"]
-    ready_at = world.provider._tasks[task_id].ready_at
+    ready_at = world.work.tasks[task_id].ready_at
     world.clock.advance(1000)
     assert world.registry.find(poll(task_id)["request"]).expires_at == ready_at + 300
 
@@ -195,7 +231,7 @@ def test_v3_without_an_action_is_solved_for_verify(world: Any, submit: Any, poll
 
 
 def test_solve_times_are_scaled(world: Any, submit: Any, poll: Any) -> None:
-    world.provider.time_scale = 0
+    world.work.time_scale = 0
     assert poll(submit()["request"])["status"] == 1
 
 
@@ -253,14 +289,10 @@ def test_calls_are_counted_by_key_and_task_without_naming_the_key(world: Any, su
     poll(task_id)
     counts = world.audit.provider.snapshot()
     assert (counts["submits"], counts["polls"], counts["reads"]) == (1, 2, 1)
-    assert list(counts["by_key"].values()) == [{"submits": 1, "polls": 2, "reads": 1}]
-    assert counts["tasks"][task_id] == {
-        "submits": 1,
-        "polls": 2,
-        "reads": 1,
-        "type": "turnstile",
-        "state": "read",
-    }
+    traffic = {"submits": 1, "polls": 2, "reads": 1, "reports_good": 0, "reports_bad": 0}
+    assert list(counts["by_key"].values()) == [{**traffic, "peak": 1}]
+    about = {"key": fingerprint(key), "type": "turnstile", "state": "read"}
+    assert counts["tasks"][task_id] == {**traffic, **about}
     assert key not in str(counts)
 
 

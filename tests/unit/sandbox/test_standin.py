@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.sandbox import keys
+from pytest_captcha_qa.sandbox import keys, official
 from pytest_captcha_qa.sandbox.audit import fingerprint
 
 GOOGLE = "/recaptcha/api/siteverify"
 CLOUDFLARE = "/turnstile/v0/siteverify"
+HCAPTCHA = "/siteverify"
 V2, V3, TURNSTILE, GEETEST = keys.RECAPTCHA_V2, keys.RECAPTCHA_V3, keys.TURNSTILE, keys.GEETEST_V3
 
 
@@ -193,3 +194,47 @@ def test_calls_and_verdicts_are_counted_without_naming_secret_or_token(world: An
     assert counts["errors"] == {"timeout-or-duplicate": 1}
     assert token not in str(counts)
     assert V2.secret not in str(counts)
+
+
+@pytest.fixture
+def hcaptcha(world: Any, vendor: Any) -> Any:
+    def ask(token: str | None = None, **changes: str) -> Any:
+        text = world.issue("hcaptcha", keys.HCAPTCHA.sitekey) if token is None else token
+        return vendor.post(HCAPTCHA, {"secret": keys.HCAPTCHA.secret, "response": text, **changes}).json()
+
+    return ask
+
+
+def test_hcaptcha_names_the_host(hcaptcha: Any) -> None:
+    reply = hcaptcha()
+    assert (reply["success"], reply["hostname"], reply["credit"]) == (True, "127.0.0.1", False)
+
+
+def test_hcaptcha_has_two_codes_where_others_have_one(world: Any, hcaptcha: Any) -> None:
+    used = world.issue("hcaptcha", keys.HCAPTCHA.sitekey)
+    hcaptcha(used)
+    old = world.issue("hcaptcha", keys.HCAPTCHA.sitekey)
+    assert hcaptcha(used)["error-codes"] == ["already-seen-response"]
+    world.clock.advance(121)
+    assert hcaptcha(old)["error-codes"] == ["expired-input-response"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"secret": ""}, ["missing-input-secret"]),
+        ({"response": ""}, ["missing-input-response"]),
+        ({"secret": keys.RETIRED_SECRET}, ["invalid-input-secret"]),
+        ({"response": "P1_made-up"}, ["invalid-input-response"]),
+        ({"sitekey": "another-sitekey"}, ["sitekey-secret-mismatch"]),
+        ({"secret": "of-somebody", "sitekey": "another-sitekey"}, ["sitekey-secret-mismatch"]),
+        ({"secret": official.HCAPTCHA.secret}, ["not-using-dummy-passcode"]),
+    ],
+)
+def test_hcaptcha_refuses_by_its_codes(hcaptcha: Any, changes: dict[str, str], codes: list[str]) -> None:
+    assert hcaptcha(**changes)["error-codes"] == codes
+
+
+def test_hcaptcha_reads_no_json(world: Any, vendor: Any) -> None:
+    call = {"secret": keys.HCAPTCHA.secret, "response": world.issue("hcaptcha", keys.HCAPTCHA.sitekey)}
+    assert vendor.post_json(HCAPTCHA, call).json()["error-codes"] == ["bad-request"]

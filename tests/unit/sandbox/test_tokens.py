@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.sandbox.tokens import Binding, IssuedToken, TokenFault
+from pytest_captcha_qa.sandbox.binding import Binding
+from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault
 
 
 def redeem(world: Any, text: str, **options: Any) -> IssuedToken | TokenFault:
@@ -41,7 +42,11 @@ def test_a_token_holds_for_its_own_sitekey_only(world: Any) -> None:
         ("recaptcha_v2_invisible", 120),
         ("recaptcha_v3", 120),
         ("turnstile", 300),
+        ("recaptcha_enterprise", 120),
+        ("hcaptcha", 120),
         ("geetest_v3", 60),
+        ("geetest_v4", 60),
+        ("friendly_v2", 60),
     ],
 )
 def test_a_token_expires_at_the_end_of_its_types_life(world: Any, type_: str, lifetime: int) -> None:

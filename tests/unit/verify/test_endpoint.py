@@ -13,6 +13,7 @@ from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Rule
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
+from pytest_captcha_qa.verify.fields import FIELDS
 
 TOKEN = Solution({"token": "the-token"}, user_agent="Solver/1")
 
@@ -113,9 +114,18 @@ def test_an_address_that_must_not_be_asked_is_not(client, verify, url, error):
     assert client.asked == []
 
 
-def test_a_type_that_cannot_be_asked_about_says_so(client, verify):
-    with pytest.raises(ConfigError, match="altcha cannot be verified with via = 'endpoint'"):
-        verify(CaptchaType.ALTCHA)
+@pytest.mark.parametrize("kind", [kind for kind, fields in FIELDS.items() if fields])
+def test_every_type_is_sent_in_the_fields_of_its_form(client, verify, kind):
+    client.will({"success": True})
+
+    assert verify(kind, solution=Solution.of_text("x")).status is VerifyStatus.PASS
+    assert dict(parse_qsl(client.body)) == dict.fromkeys(FIELDS[kind], "x")
+
+
+def test_an_image_needs_the_name_of_its_field(client, verify):
+    with pytest.raises(ConfigError, match=r"takes the answer to the image; name it with forms\.signup\.token_field"):
+        verify(CaptchaType.IMAGE)
+    assert client.asked == []
 
 
 def test_no_answer_is_a_verifier_error(client, verify):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 from urllib.parse import parse_qsl
 
 import pytest
@@ -19,6 +21,9 @@ V3 = CaptchaType.RECAPTCHA_V3
 TURNSTILE = CaptchaType.TURNSTILE
 HCAPTCHA = CaptchaType.HCAPTCHA
 GEETEST = CaptchaType.GEETEST_V3
+GEETEST_V4 = CaptchaType.GEETEST_V4
+FRIENDLY = CaptchaType.FRIENDLY_V2
+ENTERPRISE = CaptchaType.RECAPTCHA_ENTERPRISE
 SECRET = "the-teams-secret"
 TOKEN = Solution({"token": "the-token"})
 HASH = "0" * 32
@@ -28,8 +33,10 @@ HASH = "0" * 32
 def verify(client, spec, challenge, grants, deadline):
     """Verify a token of a type; keywords go to the form's configuration."""
 
-    def verify_it(kind=TURNSTILE, *, solution=TOKEN, source=TokenSource.LIVE, stand_in=None, page=None, **form):
-        verifier = SiteVerifier(client, secret=lambda: SECRET, source=source, stand_in=stand_in)
+    def verify_it(
+        kind=TURNSTILE, *, solution=TOKEN, source=TokenSource.LIVE, stand_in=None, page=None, secret=SECRET, **form
+    ):
+        verifier = SiteVerifier(client, secret=lambda: secret, source=source, stand_in=stand_in)
         shown = challenge(kind, **(page or {}))
         return verifier.verify(spec(kind, **form), shown, solution, {}, grants, deadline)
 
@@ -88,6 +95,138 @@ def test_geetest_is_asked_without_a_secret(client, verify, seccode, status):
         "captchaid": "site-key-1",
         "json_format": "1",
     }
+
+
+V4_SOLUTION = Solution(
+    {"captcha_id": "x", "lot_number": "lot", "pass_token": "pass", "gen_time": "17", "captcha_output": "out="}
+)
+
+
+def test_geetest_v4_is_sent_the_solution_signed_with_the_key_of_the_site(client, verify):
+    client.will({"status": "success", "result": "success", "reason": "", "captcha_args": {}})
+
+    assert verify(GEETEST_V4, solution=V4_SOLUTION).status is VerifyStatus.PASS
+    assert client.asked[0][1] == "https://gcaptcha4.geetest.com/validate?captcha_id=site-key-1"
+    assert dict(parse_qsl(client.body)) == {
+        "lot_number": "lot",
+        "pass_token": "pass",
+        "gen_time": "17",
+        "captcha_output": "out=",
+        "captcha_id": "site-key-1",
+        "sign_token": hmac.new(SECRET.encode(), b"lot", "sha256").hexdigest(),
+    }
+
+
+def test_friendly_gets_its_key_in_a_header(client, verify):
+    client.will({"success": True, "data": {"challenge": {"origin": "https://shop.example"}}})
+
+    assert verify(FRIENDLY).status is VerifyStatus.PASS
+    _, url, _, payload = client.asked[0]
+    assert url == "https://global.frcapi.com/api/v2/captcha/siteverify"
+    assert (payload.headers["X-API-Key"], payload.headers["Content-Type"]) == (SECRET, "application/json")
+    assert json.loads(client.body) == {"response": "the-token", "sitekey": "site-key-1"}
+
+
+def test_enterprise_is_asked_for_an_assessment_and_its_key_stands_in_no_address(client, verify):
+    client.will(ASSESSMENT)
+
+    assert verify(ENTERPRISE, secret=f"my-project/{SECRET}", page={"action": "signup"}).status is VerifyStatus.PASS
+    _, url, _, payload = client.asked[0]
+    assert url == "https://recaptchaenterprise.googleapis.com/v1/projects/my-project/assessments"
+    assert payload.headers["X-Goog-Api-Key"] == SECRET
+    assert json.loads(client.body) == {
+        "event": {"token": "the-token", "siteKey": "site-key-1", "expectedAction": "signup"}
+    }
+
+
+@pytest.mark.parametrize("secret", [SECRET, "/key", "my project/key", "my-project/", "../key"])
+def test_enterprise_needs_project_and_key_as_its_secret(client, verify, secret):
+    with pytest.raises(ConfigError, match="must be PROJECT/API_KEY"):
+        verify(ENTERPRISE, secret=secret)
+    assert client.asked == []
+
+
+ASSESSMENT = {
+    "tokenProperties": {"valid": True, "action": "signup", "hostname": "shop.example"},
+    "riskAnalysis": {"score": 0.7, "reasons": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "status", "codes"),
+    [
+        (
+            "geetest_v4",
+            {"status": "success", "result": "fail", "reason": "pass_token expire"},
+            200,
+            "pass_token_expire",
+        ),
+        ("geetest_v4", {"status": "error", "code": "-50003", "msg": "repeated"}, 200, "-50003"),
+        ("friendly_v2", {"success": False, "error": {"error_code": "response_duplicate"}}, 200, "response_duplicate"),
+        ("friendly_v2", {"success": False, "error": {"error_code": "response_missing"}}, 400, "response_missing"),
+        ("recaptcha_enterprise", {"tokenProperties": {"valid": False, "invalidReason": "DUPE"}}, 200, "dupe"),
+    ],
+)
+def test_each_vendor_refuses_in_its_own_words(client, verify, kind, answer, status, codes):
+    client.will(answer, status=status)
+    solution = V4_SOLUTION if kind == "geetest_v4" else TOKEN
+    verdict = verify(CaptchaType(kind), solution=solution, secret="project/key")
+
+    assert (verdict.status, verdict.codes) == (VerifyStatus.FAIL, (codes,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "status"),
+    [
+        ("friendly_v2", {"success": False, "error": {"error_code": "auth_invalid"}}, 401),
+        ("recaptcha_enterprise", {"error": {"code": 403, "status": "PERMISSION_DENIED"}}, 403),
+    ],
+)
+def test_a_refused_key_is_a_matter_of_configuration(client, verify, kind, answer, status):
+    client.will(answer, status=status)
+
+    with pytest.raises(ConfigError, match="refuses the secret"):
+        verify(CaptchaType(kind), secret="project/key")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "status"),
+    [
+        ("geetest_v4", {"status": "error", "code": "-50103"}, 200),
+        ("geetest_v4", {"status": "success"}, 200),
+        ("geetest_v4", [], 200),
+        ("friendly_v2", {"success": False, "error": {"error_code": "sitekey_invalid"}}, 400),
+        ("friendly_v2", {"success": "yes"}, 200),
+        ("friendly_v2", {"success": True, "data": {"challenge": {"origin": "http://["}}}, 200),
+        ("recaptcha_enterprise", {"error": {"status": "INVALID_ARGUMENT"}}, 400),
+        ("recaptcha_enterprise", {"tokenProperties": {"valid": "true"}}, 200),
+        ("recaptcha_enterprise", {"tokenProperties": []}, 200),
+    ],
+)
+def test_what_judges_no_token_is_no_verdict(client, verify, kind, answer, status):
+    client.will(answer, status=status)
+
+    with pytest.raises(VerifierError):
+        verify(CaptchaType(kind), solution=V4_SOLUTION if kind == "geetest_v4" else TOKEN, secret="project/key")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"riskAnalysis": {"score": 0.2}}, "the score is 0.2, at least 0.5 is expected"),
+        ({"riskAnalysis": {}}, "Google gives no score"),
+        ({"tokenProperties": {"valid": True}}, "Google names no action"),
+        ({"tokenProperties": {"valid": True, "action": "other"}}, "for action 'other', expected is 'signup'"),
+        ({"tokenProperties": {"valid": True, "action": "signup", "hostname": "x.example"}}, "solved on 'x.example'"),
+    ],
+)
+def test_an_assessment_is_compared_with_action_score_and_host(client, verify, change, reason):
+    client.will({**ASSESSMENT, **change})
+    verdict = verify(ENTERPRISE, secret="project/key", action="signup", min_score=0.5)
+
+    assert verdict.status is (VerifyStatus.FAIL if reason else VerifyStatus.PASS)
+    assert (reason or "accepts the token") in verdict.reason
 
 
 @pytest.mark.parametrize("codes", [[], ["timeout-or-duplicate"], ["invalid-input-response", "timeout-or-duplicate"]])

@@ -91,7 +91,9 @@ def test_identities_live_on_the_environments_domain_or_a_reserved_one(
 def test_a_provider_that_is_not_spoken_yet_is_named_with_those_that_are(
     environment: NewEnvironment, setup: RunSetup
 ) -> None:
-    with pytest.raises(ConfigError, match=r"'local' names provider standin, .* it speaks captchaai, sandbox"):
+    with pytest.raises(
+        ConfigError, match=r"'local' names provider standin, .* it speaks captchaai, capskip, twocaptcha"
+    ):
         Engine(environment(provider="standin"), setup)
 
 

@@ -1,0 +1,37 @@
+"""Friendly Captcha v2: the form takes a valid token, once, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.captcha(types=["friendly_v2"])
+
+# As long and of the same alphabet as a real token, but never issued by anybody.
+GARBAGE = "AQQA." + "Zm9yZ2VkLXRva2Vu" * 370
+
+
+def test_a_valid_token_passes(captcha_form_name, captcha_form, captcha_token):
+    outcome = captcha_form(captcha_form_name).submit(token=captcha_token(captcha_form_name))
+    assert outcome, outcome
+
+
+def test_a_missing_token_is_refused(captcha_form_name, captcha_form):
+    outcome = captcha_form(captcha_form_name).submit(token=None, expect="refuse")
+    assert outcome, outcome
+
+
+def test_an_empty_token_is_refused(captcha_form_name, captcha_form):
+    outcome = captcha_form(captcha_form_name).submit(token="", expect="refuse")
+    assert outcome, outcome
+
+
+def test_a_made_up_token_is_refused(captcha_form_name, captcha_form):
+    outcome = captcha_form(captcha_form_name).submit(token=GARBAGE, expect="refuse")
+    assert outcome, outcome
+
+
+def test_a_used_token_is_refused(captcha_form_name, captcha_form, captcha_token):
+    token = captcha_token(captcha_form_name)
+    assert captcha_form(captcha_form_name).submit(token=token)
+    outcome = captcha_form(captcha_form_name).submit(token=token, expect="refuse")
+    assert outcome, outcome
