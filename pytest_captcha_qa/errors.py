@@ -294,10 +294,15 @@ class StoreError(CaptchaQAError):
 
 
 class StoreUnavailable(StoreError):
-    """The state store cannot be read or written."""
+    """The state store cannot be read or written; `sent`: it may have done what it was asked all the same."""
 
     code = "store_unavailable"
     retryable = True
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        """Keep whether the store may have acted."""
+        super().__init__(message)
+        self.sent = sent
 
 
 class OwnerLost(StoreError):

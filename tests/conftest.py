@@ -1,24 +1,38 @@
-"""What tests of the product as a whole share: pytest as a child process, and what it leaves behind."""
+"""What tests of the product as a whole share: pytest as a child process and what it leaves behind, and a real Redis."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+
+from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.model.store import StoreAddress
+from pytest_captcha_qa.state.redis_link import RedisLink
 
 _SECONDS = 150
 _NOT_OURS = ("CAPTCHA_QA_", "CI", "GITHUB_", "GITLAB_", "PYTEST_", "PYTHONDONTWRITEBYTECODE")
 _WITHOUT = ("cacheprovider", "randomly", "asyncio")
+_SERVERS = ("redis-server", "valkey-server")
+_PLAIN = ("--port", "0", "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
+# A server outlives a pytest that is killed, unless the system is told.
+_ENDING_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+_MISSING = "no Redis here: install redis-server (apt-get install redis-server; brew install valkey)"
 
 
 def pytest_configure() -> None:
@@ -121,3 +135,167 @@ def ask() -> Callable[..., Any]:
             return json.load(reply)
 
     return fetch
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+class RedisServer:
+    """A Redis process on a Unix socket in a folder of its own; it may be killed and started again."""
+
+    def __init__(self, folder: Path, *command: str) -> None:
+        self.folder = folder
+        self.socket = folder / "redis.sock"
+        self.command = [*command, "--unixsocket", str(self.socket), "--dir", str(folder)]
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    @property
+    def address(self) -> StoreAddress:
+        return StoreAddress.parse(self.url)
+
+    @property
+    def client(self) -> redis.Redis:
+        words = self.command
+        password = words[words.index("--requirepass") + 1] if "--requirepass" in words else None
+        return redis.Redis(unix_socket_path=str(self.socket), password=password, decode_responses=True)
+
+    def empty(self) -> None:
+        with self.client as client:
+            client.flushall()
+
+    def start(self, *options: str) -> None:
+        with (self.folder / "redis.log").open("ab") as log:
+            command = [*_ENDING_WITH_US, *self.command, *options]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        with self.client as client:
+            self.until(lambda: client.ping())
+
+    def until(self, happens: Callable[[], object]) -> None:
+        """Wait until something about the server is so, twenty seconds at most."""
+        patience = Stop()
+        for _ in range(1000):
+            with suppress(redis.ConnectionError):
+                if happens():
+                    return
+            if self.process.poll() is not None:
+                break
+            patience.wait(0.02)
+        raise AssertionError((self.folder / "redis.log").read_text())
+
+    def listen(self) -> int:
+        """Take connections on a free TCP port too, and return it."""
+        port = _free_port()
+        with self.client as client:
+            client.config_set("port", port)
+        return port
+
+    def kill(self) -> None:
+        """End it without giving it a chance to do anything."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def shut_down(self) -> None:
+        """End whichever process listens on the socket now, if any does."""
+        with self.client as client, suppress(redis.ConnectionError):
+            client.shutdown(nosave=True)
+
+    def freeze(self) -> None:
+        """Let it hold its connections and answer nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def follow(self, primary: RedisServer, port: int) -> None:
+        """Become a replica of the server at a port, and wait until it has all that is written there."""
+        with self.client as client, primary.client as first:
+            client.replicaof("127.0.0.1", port)
+            self.until(lambda: client.info("replication")["master_link_status"] == "up")
+            first.set("seen", "by all")
+            assert first.wait(1, 10_000) == 1
+
+    def tell(self, service: str, port: int) -> None:
+        """Have this Sentinel name the server at a port as the primary; by itself it takes ten seconds and more."""
+        with self.client as client:
+            client.execute_command("SENTINEL REMOVE", service)
+            client.execute_command("SENTINEL MONITOR", service, "127.0.0.1", port, 1)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+
+def _program() -> str:
+    program = next(filter(None, map(shutil.which, _SERVERS)), None)
+    if program is None and os.environ.get("CI") == "true":
+        pytest.fail(_MISSING)
+    return program or pytest.skip(_MISSING)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """The server that tests share; whoever writes to it empties it first or chooses keys of its own."""
+    with tempfile.TemporaryDirectory(prefix="cq-redis-") as folder:  # a socket's path must be short
+        server = RedisServer(Path(folder), _program(), *_PLAIN)
+        yield server
+        server.close()
+
+
+@pytest.fixture
+def redis_link(redis_server: RedisServer) -> Iterator[RedisLink]:
+    """A link to the shared server, emptied."""
+    link = RedisLink(redis_server.address)
+    redis_server.empty()
+    yield link
+    link.close()
+
+
+@pytest.fixture
+def start_redis() -> Iterator[Callable[..., RedisServer]]:
+    """Starts servers of this test alone, with the options it gives."""
+    servers = []
+    with ExitStack() as folders:
+
+        def start(*options: str) -> RedisServer:
+            folder = folders.enter_context(tempfile.TemporaryDirectory(prefix="cq-redis-"))
+            servers.append(RedisServer(Path(folder), _program(), *_PLAIN, *options))
+            return servers[-1]
+
+        yield start
+        for server in servers:
+            server.close()
+
+
+@pytest.fixture
+def own_redis(start_redis: Callable[..., RedisServer]) -> RedisServer:
+    """A server of this test alone, to be killed or frozen."""
+    return start_redis()
+
+
+@pytest.fixture
+def start_sentinel(start_redis: Callable[..., RedisServer]) -> Iterator[Callable[[str, int], tuple[RedisServer, int]]]:
+    """Starts a Sentinel that watches the primary at a port under a name, and returns it with its own port."""
+    sentinels = []
+    with tempfile.TemporaryDirectory(prefix="cq-sentinel-") as folder:
+
+        def start(service: str, watched: int) -> tuple[RedisServer, int]:
+            port, file = _free_port(), Path(folder) / "sentinel.conf"
+            file.write_text(f"port {port}\nsentinel monitor {service} 127.0.0.1 {watched} 1\n")
+            sentinels.append(RedisServer(Path(folder), _program(), str(file), "--sentinel"))
+            return sentinels[-1], port
+
+        yield start
+        for sentinel in sentinels:
+            sentinel.close()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port on loopback that nothing listens on."""
+    return _free_port()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
 from pytest_captcha_qa.config.disclosure import Disclosure
 from pytest_captcha_qa.config.explaining import Explained, explain
 from pytest_captcha_qa.config.options import option
+from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.rows import Row, run_rows
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
@@ -21,6 +23,7 @@ from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.wiring.extensions import Extension, extension_or_fault
 from pytest_captcha_qa.wiring.providers import unsolvable_forms
+from pytest_captcha_qa.wiring.stores import unusable_store
 
 _WIDEST = 44
 
@@ -52,7 +55,16 @@ def check(
 def _problems(settings: Settings, explained: list[Explained]) -> Iterator[str]:
     for each in explained:
         yield from each.problems
-        yield from unsolvable_forms(settings.environment(each.name), [leaving.form for leaving in each.leaves])
+        environment = settings.environment(each.name)
+        yield from unsolvable_forms(environment, [leaving.form for leaving in each.leaves])
+        yield from _missing_extra(environment)
+
+
+def _missing_extra(environment: EnvironmentConfig) -> Iterator[str]:
+    """Yield what the shared store lacks here; it is not touched."""
+    with suppress(ConfigError):  # an address that cannot be read is told as such
+        if environment.store_address is not None:
+            yield from unusable_store(environment.store_address)
 
 
 def _settings(env: str | None, config: str | None) -> Settings:
@@ -102,6 +114,7 @@ def _report(settings: Settings, run: list[Row], explained: list[Explained]) -> I
         yield typer.style("  What leaves the network", bold=True)
         for leaving in environment.leaves:
             yield from _leaving(leaving)
+        yield f"    to the store: {environment.store}"
         yield from _section("A run also needs", environment.needs)
 
 

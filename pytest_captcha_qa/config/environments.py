@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -14,7 +13,7 @@ from pytest_captcha_qa.config.rules import site_path
 from pytest_captcha_qa.config.table import Number, Table, Text, VariableName, Whole
 from pytest_captcha_qa.model.captcha import CaptchaType, facts, is_test_sitekey
 from pytest_captcha_qa.model.form import EnvKind, VerifyVia
-from pytest_captcha_qa.model.policy import KeyTimes, Timeouts
+from pytest_captcha_qa.model.policy import KeyTimes, OnStoreLoss, Timeouts
 from pytest_captcha_qa.model.url import Origin, Url, UrlRefused
 from pytest_captcha_qa.model.waiver import MOST_DAYS
 from pytest_captcha_qa.scope import OriginPattern
@@ -22,14 +21,6 @@ from pytest_captcha_qa.scope import OriginPattern
 _ONE_PEM = ": put certificate and key into one PEM file and name it with client_cert_file"
 _NEVER = "in an environment of kind production it is always a mistake"
 _STAND_INS = frozenset({ProviderName.SANDBOX, ProviderName.STANDIN})
-
-
-class OnStoreLoss(StrEnum):
-    """What a worker does when the shared store cannot be reached (R1.7)."""
-
-    CONTINUE = "continue"
-    OWNED = "owned"  # only keys already held go on
-    STOP = "stop"
 
 
 def origin(text: str) -> str:
@@ -202,7 +193,7 @@ class EnvTable(Table):
         if account.provider is ProviderName.TESTKEYS:
             yield "account", f"uses the vendors' official test keys, which let everybody pass; {_NEVER}"
         for slug, form in self.forms.items():
-            if form.sitekey and is_test_sitekey(form.type, form.sitekey):
+            if form.sitekey and is_test_sitekey(form.sitekey):
                 yield f"forms.{slug}.sitekey", f"is an official test key, which lets everybody pass; {_NEVER}"
 
     def _address_faults(self) -> Iterable[tuple[str, str]]:

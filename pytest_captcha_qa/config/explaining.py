@@ -10,19 +10,25 @@ from pytest_captcha_qa.config.disclosure import Disclosure, disclosure
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.rows import Row, environment_rows
 from pytest_captcha_qa.config.settings import Settings
+from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.form import EnvKind
 from pytest_captcha_qa.scope import TokenSource
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One environment. `needs` is what a run asks for beyond the file, `problems` what prevents one."""
+    """One environment.
+
+    `needs` is what a run asks for beyond the file, `problems` what prevents one, `store` where the state is kept and
+    what of it leaves this machine.
+    """
 
     name: str
     rows: tuple[Row, ...]
     leaves: tuple[Disclosure, ...]
     needs: tuple[str, ...]
     problems: tuple[str, ...]
+    store: str
 
 
 def explain(settings: Settings, name: str, *, form: str | None = None) -> Explained:
@@ -40,6 +46,7 @@ def explain(settings: Settings, name: str, *, form: str | None = None) -> Explai
         leaves=tuple(disclosure(environment, spec) for spec in forms),
         needs=tuple(_needs(environment)),
         problems=(*environment.missing(slugs), *_never(environment)),
+        store=_store(environment),
     )
 
 
@@ -52,6 +59,16 @@ def _never(environment: EnvironmentConfig) -> Iterator[str]:
                     f"env.{environment.name}.origins: {pattern} is not on this machine, and tokens of the account "
                     f"{environment.account.name!r} are sent to loopback addresses only"
                 )
+
+
+def _store(environment: EnvironmentConfig) -> str:
+    try:
+        address = environment.store_address
+    except ConfigError:
+        return "a shared one whose address is not known yet"
+    if address is None:
+        return "nothing: it is a file in the user's cache"
+    return f"{address}: hashed keys, task ids, tokens until they expire or are used, verdicts, shared session cookies"
 
 
 def _needs(environment: EnvironmentConfig) -> Iterator[str]:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from pytest_captcha_qa.config.access import HttpConfig
 from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, traits_of
-from pytest_captcha_qa.config.environments import OnStoreLoss, lies_in, single_origin
+from pytest_captcha_qa.config.environments import lies_in, single_origin
 from pytest_captcha_qa.config.variables import Reference
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
 from pytest_captcha_qa.model.captcha import official_secrets
 from pytest_captcha_qa.model.form import EnvKind, FormSpec
+from pytest_captcha_qa.model.policy import OnStoreLoss
+from pytest_captcha_qa.model.store import StoreAddress, StoreAddressRefused
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.scope import OriginPattern, ScopeRules, TokenSource
@@ -120,6 +122,20 @@ class EnvironmentConfig:
             found |= {one.name: one for one in (form, *form.variant_forms())}
         return found
 
+    @property
+    def store_address(self) -> StoreAddress | None:
+        """Where the shared store is, None without one.
+
+        Raises:
+            ConfigError: the variable or file is missing, or holds no address; the message does not repeat it.
+        """
+        if self.store is None:
+            return None
+        try:
+            return StoreAddress.parse(self.store.text())
+        except StoreAddressRefused as refused:
+            raise ConfigError(f"{self.store.key}: {self.store.named} is unusable: {refused}") from None
+
     def page_of(self, slug: str) -> Url:
         """Return the address of a form's page: its path below the base URL."""
         base = self.base_url
@@ -128,7 +144,7 @@ class EnvironmentConfig:
     def references(self, forms: Iterable[str] | None = None) -> Iterator[Reference]:
         """Yield all that a run on these forms, by default all, reads from outside the file and cannot do without."""
         account = self.account
-        named: list[object] = [self.base, account.key, account.address, account.solver_proxy]
+        named: list[object] = [self.base, account.key, account.address, account.solver_proxy, self.store]
         named += self.http.references()
         for slug in self.forms if forms is None else forms:
             named += (self.verify[slug].secret, self.verify[slug].url, *self.field_values.get(slug, {}).values())
@@ -162,6 +178,7 @@ class EnvironmentConfig:
         """Yield what reads a value that must have a certain shape."""
         yield lambda: self.account.url
         yield lambda: self.account.proxy
+        yield lambda: self.store_address
         if self.origins:
             yield lambda: self.base_url
         yield from self.http.readers()
@@ -181,8 +198,6 @@ class EnvironmentConfig:
                 f"accounts.{account.name}.url_env is missing: only `demo` starts a sandbox itself; "
                 "name the variable that holds the provider address of yours"
             )
-        if self.store is not None:
-            yield f"{self.store.key}: a shared store is not in this version yet; leave it out to use the embedded one"
 
     def rules(self, *, allow_production: Iterable[str] = (), budgeted: bool = False) -> ScopeRules:
         """Return what scope is told about the environment; both arguments come from the command line."""

@@ -181,9 +181,13 @@ class Admission:
             self.limits.hold(self._turns, seconds=hold)
 
     def hold_polls(self, seconds: float) -> None:
-        """Let nobody poll for the account in these seconds: the service was asked too often."""
+        """Let nobody poll for the account in these seconds: the service was asked too often.
+
+        Nobody submits either: what cannot be asked for is not paid for, and would be too old once it can be.
+        """
         self.limits.raise_flag(self._polls, "yes", seconds=seconds)
         self._polls_held.see(True)
+        self.limits.hold(self._turns, seconds=seconds)
 
     @property
     def polls_are_held(self) -> bool:

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.around import judge_effect, wait_for_turn
 from pytest_captcha_qa.engine.blame import Judgement, in_words, judge_answer, judge_verdict
-from pytest_captcha_qa.engine.confirming import confirm
+from pytest_captcha_qa.engine.confirming import anew, confirm
 from pytest_captcha_qa.engine.keys import InHand, SharedKey, key_of, times_of
 from pytest_captcha_qa.engine.obtaining import Order
 from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
@@ -215,6 +215,9 @@ class Attempt:
         if not first.may_be_the_tokens_fault:
             return first
         self._close_key(first)
+        if self._hand is not None and self._hand.held.suspect:
+            renewed = anew(first, lambda: again(self._with_another_token()), self.form, self._services)
+            return self._confirmed(renewed, again)
         task_id = self._hand.task_id if self._hand is not None else None
         return confirm(first, lambda: again(self._with_another_token()), self.form, self._services, task_id=task_id)
 

@@ -118,7 +118,9 @@ _RENEWALS: Mapping[State, Callable[[KeyState, ClaimRequest, Moment], str | None]
 
 def _answer_leased(state: KeyState, request: ClaimRequest, at: Moment) -> tuple[KeyState, Claim]:
     if not state.live(at):
-        return _begin(request, at, generation=state.generation, tries=state.tries)
+        # Whoever was told why a generation began, or of a window, has perhaps crashed before telling anybody.
+        told = {"event": state.event, "replaced": state.replaced}
+        return _begin(request, at, generation=state.generation, tries=state.tries, **told)
     if _repeated(state, request):
         state = state.leased_for(request.times.lease, request.times, at)
         return state, _granted(state, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.blame import Control, Judgement, confirmed, control_of, unconfirmed
@@ -56,6 +57,19 @@ def confirm(
         services.emit(events.Event(events.TOKEN_REFUSED_ONCE, told))
         tell_provider(services, task_id, good=False)  # a form that refuses both says nothing about tokens
     return confirmed(judgement, _control(form, services))
+
+
+def anew(first: Judgement, second: Callable[[], Judgement], form: FormSpec, services: Services) -> Judgement:
+    """Return what a new token comes to in the place of a refused one that may have been used before (state.md, epoch).
+
+    The refusal of the suspect one counts for nothing, also where no new one can be had.
+    """
+    services.emit(events.Event(events.TOKEN_RENEWED, {"slug": form.slug, "why": "suspect"}))
+    try:
+        return second()
+    except _UNCONFIRMED as error:
+        told = unconfirmed(first, f"{error.message}; it may have been used before the store was restarted")
+        return replace(told, code=None)
 
 
 def _control(form: FormSpec, services: Services) -> Control:

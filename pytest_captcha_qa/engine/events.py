@@ -30,7 +30,9 @@ def silent(event: Event) -> None:
 SUBMIT_UNKNOWN = "submit_unknown"  # W1: perhaps paid, its id is unknown
 TOKEN_LOST = "token_lost"  # W2: a read-once token was read but not stored
 SUBMIT_MAYBE_POSTED = "submit_maybe_posted"  # W3: a consumer crashed after the spend
-STORE_DEGRADED = "store_degraded"  # W4
+STORE_DEGRADED = "store_degraded"  # the shared store is lost; what follows alone is W4
+STORE_BACK = "store_back"  # it can be reached again
+SUBMITTED_ALONE = "submitted_alone"  # W4: another worker may submit for the same key, since neither can ask
 TASK_ORPHANED = "task_orphaned"
 SOLVE_RETRIED = "solve_retried"
 TOKEN_RENEWED = "token_renewed"

@@ -162,18 +162,28 @@ class KeyState:
 def _plain(value: Any) -> Any:
     if isinstance(value, StoredToken):
         rest = {each.name: getattr(value, each.name) for each in fields(value)}
-        return rest | {"solution": _plain_solution(value.solution)}
+        return rest | {"solution": plain_solution(value.solution)}
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _plain_solution(solution: Solution) -> dict[str, Any]:
+def plain_solution(solution: Solution) -> dict[str, Any]:
+    """Return a solution as plain JSON values, a secret like the solution itself."""
     return {
         "parts": dict(solution.parts),
         "task_id": solution.task_id,
         "wait": solution.wait,
         "user_agent": solution.user_agent,
         "cookies": dict(solution.cookies),
+        "price": solution.price,
     }
+
+
+def rebuilt_solution(raw: Mapping[str, Any]) -> Solution:
+    """Return the solution that `plain_solution` gave; fields of a newer version are skipped."""
+    try:
+        return Solution(**raw)
+    except TypeError:
+        return _of(Solution, raw)
 
 
 _PARTS: dict[str, type[Any]] = {
@@ -192,7 +202,7 @@ def _rebuilt(name: str, value: Any) -> Any:
     if value is None or name not in _PARTS:
         return value
     if name == "token":
-        value = {**value, "solution": _of(Solution, value["solution"])}
+        value = {**value, "solution": rebuilt_solution(value["solution"])}
     return _of(_PARTS[name], value)
 
 

@@ -99,7 +99,7 @@ class Obtainer:
         try:
             if isinstance(claim, Resume):
                 ready = self.solver.resume(order.challenge, order.grants, claim, order.deadline, tally)
-                return self._held(order, ready, Source.RESUMED)
+                return self._held(order, ready, Source.RESUMED, suspect=claim.suspect)
             self._tell_takeover(order, claim)
             ready = self.solver.solve(order.challenge, order.grants, claim, order.deadline, tally)
             return self._held(order, ready, Source.SOLVED)
@@ -127,9 +127,9 @@ class Obtainer:
         else:
             self.emit(events.Event(events.TOKEN_RENEWED, data | {"why": error.code}))
 
-    def _held(self, order: Order, ready: Ready, source: Source) -> Held:
+    def _held(self, order: Order, ready: Ready, source: Source, *, suspect: bool = False) -> Held:
         self.learn(ready.solution.secrets)
-        return Held(order, ready, source, self.clock.monotonic() - ready.age)
+        return Held(order, ready, source, self.clock.monotonic() - ready.age, suspect=suspect)
 
     def refusal(self, form: str, claim: Done | Indeterminate | Conflict | Failed) -> CaptchaQAError:
         """Return the error that a claim which gives no token stands for."""
@@ -197,6 +197,7 @@ class Obtainer:
             raise SpentElsewhere(f"the token of form {form!r} was used by another caller; {again}")
         newer = self.obtain(replace(held.order, deadline=deadline), tally)
         held.ready, held.source, held.not_ready_at = newer.ready, newer.source, newer.not_ready_at
+        held.suspect = newer.suspect
         token.renew(
             newer.ready.solution,
             source=newer.source,
@@ -229,13 +230,17 @@ class Order:
 
 @dataclass
 class Held:
-    """A token in hand; after it was spent, `lease` is the right to close its key."""
+    """A token in hand; after it was spent, `lease` is the right to close its key.
+
+    `suspect`: the store was restarted since its task was submitted, so it may have been used without anybody knowing.
+    """
 
     order: Order
     ready: Ready
     source: Source
     not_ready_at: float
     lease: Lease | None = None
+    suspect: bool = False
 
 
 def error_of(code: str, message: str, retry_after: float | None = None) -> CaptchaQAError:

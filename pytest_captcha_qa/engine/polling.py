@@ -93,5 +93,7 @@ class Poller:
     def _keep(self, task: Task, solution: Solution) -> Ready:
         now, tally = self.clock.monotonic(), task.tally
         tally.solve, tally.detect = task.not_ready - task.accepted, now - task.not_ready
+        if solution.price is not None:
+            tally.price = (tally.price or 0.0) + solution.price
         timed = solution.timed(task_id=task.known_id, wait=now - task.accepted)
         return self.keeper.written(task, lambda: self.store.solved(task.lease, timed, age_bound=tally.detect))

@@ -321,6 +321,9 @@ class Limits(Protocol):
     def samples(self, name: str) -> list[float]:
         """Return the samples, oldest first."""
 
+    def close(self) -> None:
+        """Give back connections and files."""
+
 
 class OpenedForm(Protocol):
     """The form that holds the widget, as the page showed it."""

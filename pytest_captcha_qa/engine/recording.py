@@ -116,6 +116,7 @@ def attempt_line(
         worker=about.worker,
         worker_version=about.worker_version,
         nodeid=request.nodeid,
+        price=tally.price,
     )
 
 

@@ -23,7 +23,7 @@ class Tally:
 
     `submits` leaves out those that certainly made no task; `queue`: waiting for a slot; `solve`: until the task
     was last known not to be ready; `detect`: from then until the token was in hand. Together the last two are the
-    token's wait.
+    token's wait. `price`: what the solves have cost, where the provider says so.
     """
 
     submits: int = 0
@@ -32,6 +32,7 @@ class Tally:
     solve: float = 0.0
     detect: float = 0.0
     task_id: str | None = None
+    price: float | None = None
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ __all__ = [
     "done",
     "failed",
     "intend",
+    "owner_lost",
     "remembered",
     "renew",
     "solved",
@@ -172,7 +173,11 @@ def _held(state: KeyState | None, lease: Lease, at: Moment, *allowed: State, tas
 
 
 def _lost(state: KeyState | None, lease: Lease, task_id: str | None = None) -> OwnerLost:
-    found = f"generation {state.generation} in {state.state}" if state else "nothing"
+    return owner_lost(lease, f"generation {state.generation} in {state.state}" if state else "nothing", task_id)
+
+
+def owner_lost(lease: Lease, found: str, task_id: str | None = None) -> OwnerLost:
+    """Return the refusal of a write under this lease, with what the store has of the key instead."""
     return OwnerLost(
         f"{lease.owner} no longer holds key {lease.key[:8]}… in generation {lease.generation}: the store has "
         f"{found}, so this write was refused; claim the key again",

@@ -7,6 +7,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
+from urllib.parse import unquote_to_bytes
 
 from pytest_captcha_qa.forms.linked import Linked
 from pytest_captcha_qa.forms.markup import Markup
@@ -19,7 +20,8 @@ LARGEST_IMAGE = 600_000
 """Bytes; no service takes more than 2captcha's 600 kB (reference/provider-protocol.md 2)."""
 _LARGEST_CHALLENGE = 16_384
 _IMAGE = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a")
-_INLINE = re.compile(r"data:image/(?:png|jpe?g|gif);base64,", re.IGNORECASE)
+_INLINE = re.compile(r"data:", re.IGNORECASE)
+_BLANKS = re.compile(rb"[\t\n\f\r ]+")
 # Logos and badges of the services are no captchas.
 _IMAGE_LOOK = re.compile(r"(?<!re)(?<!h)(?<!friendly)captcha|securimage|verif\w*[_-]?(?:code|image)", re.IGNORECASE)
 _ANSWER_LOOK = re.compile(r"captcha|verif|secur|code|answer", re.IGNORECASE)
@@ -56,8 +58,7 @@ def image_at(element: Element, markup: Markup) -> Widget | None:
 
 def _image(element: Element, markup: Markup) -> Widget:
     source = (element.get("src") or "").strip()
-    inline = _INLINE.match(source)
-    data = {"image": source[inline.end() :]} if inline else {"image_url": source}
+    data = {"image" if _INLINE.match(source) else "image_url": source}
     return Widget(CaptchaType.IMAGE, "", element, data=data, response_field=_answer_field(element, markup))
 
 
@@ -84,14 +85,15 @@ def _looks(control: Element) -> bool:
 
 
 def _read_challenge(body: bytes) -> str:
-    """Return an ALTCHA challenge as it came. Raises ValueError."""
+    """Return an ALTCHA challenge as JSON of its own. Raises ValueError."""
     try:
         told = json.loads(body)
+        text = json.dumps(told, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
         raise ValueError("is no ALTCHA challenge: it is no JSON object")
-    return json.dumps(told, separators=(",", ":"))
+    return text
 
 
 def _read_image(body: bytes) -> str:
@@ -101,11 +103,19 @@ def _read_image(body: bytes) -> str:
     return base64.b64encode(body).decode()
 
 
-def _read_inline_image(text: str) -> str:
-    try:
-        return _read_image(base64.b64decode(text, validate=True))
-    except binascii.Error:
-        raise ValueError("is no image in base64") from None
+def _read_inline_image(address: str) -> str:
+    """Return the image in base64 that a `data:` address holds, read as browsers read one. Raises ValueError."""
+    head, _, text = address.partition(",")
+    body = unquote_to_bytes(text)
+    if head.rstrip().lower().endswith(";base64"):
+        bare = _BLANKS.sub(b"", body).rstrip(b"=")
+        try:
+            body = base64.b64decode(bare + b"=" * (-len(bare) % 4), validate=True)
+        except binascii.Error:
+            raise ValueError("is no image in base64") from None
+    if len(body) > LARGEST_IMAGE:
+        raise ValueError("is larger than any service takes")
+    return _read_image(body)
 
 
 ALTCHA = Linked(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_captcha_qa.errors import PageError, ScopeDenied
 from pytest_captcha_qa.forms.markup import Markup
-from pytest_captcha_qa.forms.visit import Visit, granted
+from pytest_captcha_qa.forms.visit import MOST_REDIRECTS, Visit, granted
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.url import Url, UrlRefused
 
@@ -53,16 +53,20 @@ def completed(challenge: Challenge, linked: Linked, visit: Visit, markup: Markup
 
 def _fetched(challenge: Challenge, linked: Linked, visit: Visit, markup: Markup) -> bytes:
     what = f"the {linked.called} of {challenge.type} on {markup.url.without_query}"
-    target = _target(challenge.data[linked.address], markup, what)
-    grant = granted(target, f"{what} is there", visit.grants)
-    reply = visit.resource(target, grant, accept=linked.accept, limit=linked.limit, page=markup.url)
+    target = _target(challenge.data[linked.address], markup.base, what)
+    for _ in range(MOST_REDIRECTS + 1):
+        grant = granted(target, f"{what} is there", visit.grants)
+        reply = visit.resource(target, grant, accept=linked.accept, limit=linked.limit, page=markup.url)
+        if not reply.location:
+            break
+        target = _target(reply.location, reply.url, what)
     if reply.status != 200:
-        raise PageError(f"{what} cannot be had: {target.without_query} answers {reply.status}")
+        raise PageError(f"{what} cannot be had: {reply.url.without_query} answers {reply.status}")
     return reply.body
 
 
-def _target(reference: str, markup: Markup, what: str) -> Url:
+def _target(reference: str, base: Url, what: str) -> Url:
     try:
-        return markup.base.join(reference)
+        return base.join(reference)
     except (UrlRefused, ValueError) as refused:
         raise ScopeDenied(f"the address of {what} is refused: {refused}", reason="url_refused") from None

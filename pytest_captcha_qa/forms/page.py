@@ -74,7 +74,7 @@ def _refuse_test_key(challenge: Challenge, grant: ScopeGrant) -> None:
     Raises:
         PageError: it does, and the vendor lets everybody pass with it.
     """
-    if grant.kind is EnvKind.PRODUCTION and is_test_sitekey(challenge.type, challenge.sitekey):
+    if grant.kind is EnvKind.PRODUCTION and is_test_sitekey(challenge.sitekey):
         raise PageError(
             f"{challenge.page.without_query} is production and shows the official test key {challenge.sitekey}, "
             f"with which the vendor lets everybody pass"

@@ -13,6 +13,7 @@ CALL_LENGTH = 2000
 """Characters of a script call that are searched for its options."""
 
 _OPTION = re.compile(r"[\"']?\b([\w-]+)[\"']?\s*:\s*(?:\"([^\"]*)\"|'([^']*)'|`([^`$]*)`|(\w[\w.\[\]]*))")
+_ELEMENT = r"(?:document\s*\.\s*(?:getElementById|querySelector)\s*\(\s*)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,18 @@ def places(markup: Markup, css_class: str, script_object: str) -> list[Place]:
 
 
 def _rendered(markup: Markup, script_object: str) -> Iterator[tuple[Element, Place]]:
-    """Yield the elements that scripts render a widget into: `grecaptcha.render("id", {...})`."""
-    call = re.compile(rf"\b{script_object}\.render\s*\(\s*[\"']#?([\w:.-]+)[\"']\s*,\s*(?=\{{)")
+    """Yield the elements that scripts render a widget into: `grecaptcha.render("id", {...})`, or into the element."""
+    call = re.compile(rf"\b{script_object}\.render\s*\(\s*{_ELEMENT}[\"']#?([\w:.-]+)[\"']\s*\)?\s*,\s*(?=\{{)")
     for script in markup.inline:
         for match in call.finditer(script):
-            element = markup.by_id(match.group(1))
+            element = _named(markup, match.group(1))
             if element is not None:
                 yield element, Place(element, *options_at(script, match.end()))
+
+
+def _named(markup: Markup, name: str) -> Element | None:
+    """Return the element with an id, or the first one of a class, which is written with a dot."""
+    return next(iter(markup.having(name[1:])), None) if name.startswith(".") else markup.by_id(name)
 
 
 def options_at(script: str, start: int) -> tuple[Mapping[str, str], frozenset[str]]:

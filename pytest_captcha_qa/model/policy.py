@@ -9,6 +9,14 @@ from enum import StrEnum
 from pytest_captcha_qa.model.captcha import CaptchaFacts
 
 
+class OnStoreLoss(StrEnum):
+    """What a worker does when the shared store cannot be reached (R1.7)."""
+
+    CONTINUE = "continue"
+    OWNED = "owned"  # only keys already held go on
+    STOP = "stop"
+
+
 class Reaction(StrEnum):
     """What the engine does about a provider's error (R3.3)."""
 

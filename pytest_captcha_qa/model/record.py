@@ -55,7 +55,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLine:
-    """What became of one attempt; `wait` and `seconds` are in seconds, `extra` is what extensions added."""
+    """What became of one attempt; `wait` and `seconds` are in seconds, `extra` is what extensions added.
+
+    `price`: what its solves have cost, in the provider's own unit; None where the provider does not say.
+    """
 
     type: ClassVar[str] = "attempt"
     ts: str
@@ -91,6 +94,7 @@ class AttemptLine:
     nodeid: str | None
     synthetic: bool = True
     extra: Mapping[str, Scalar] = field(default_factory=dict)
+    price: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

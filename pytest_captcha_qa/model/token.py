@@ -33,7 +33,8 @@ class Solution:
 
     `parts`: the token under `token`, or the named values of a type that has several (GeeTest); `wait`: seconds from
     the provider's acceptance of the task to token in hand, which travels with the token; `user_agent` and `cookies`
-    must go with the submit when the solution came with them.
+    must go with the submit when the solution came with them; `price`: what the solve has cost, in the unit of the
+    provider, where it says so.
     """
 
     parts: Mapping[str, str]
@@ -41,6 +42,7 @@ class Solution:
     wait: float = 0.0
     user_agent: str | None = None
     cookies: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    price: float | None = None
 
     @property
     def text(self) -> str:

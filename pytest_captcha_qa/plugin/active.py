@@ -17,6 +17,7 @@ from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
 from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
+from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
 from pytest_captcha_qa.wiring.functions import let_pass
@@ -202,7 +203,7 @@ def activate(config: pytest.Config) -> None:
     masking = MaskingHooks(run.scrubber)
     config.pluginmanager.register(masking, "captcha-qa-masking")
     config.pluginmanager.register(InnermostMaskingHooks(masking), "captcha-qa-masking-innermost")
-    if config.pluginmanager.hasplugin(PLUGIN):
+    if is_loaded(config, PLUGIN):
         config.pluginmanager.register(RerunHooks(), "captcha-qa-reruns")
 
 

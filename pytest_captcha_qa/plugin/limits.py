@@ -10,6 +10,7 @@ import pytest
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.policy import Timeouts, total_budget
 from pytest_captcha_qa.plugin.markers import is_captcha_test
+from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reports import FORMS
 from pytest_captcha_qa.plugin.session import CaptchaRun
 
@@ -25,7 +26,7 @@ def give_limits(items: Sequence[pytest.Item], run: CaptchaRun) -> None:
     A longer limit for the whole suite stays, a shorter one is for tests that wait for nobody; `--timeout=0` is none.
     """
     config = run.config
-    if not config.pluginmanager.hasplugin(_PLUGIN) or config.getoption(_OPTION, None) == 0:
+    if not is_loaded(config, _PLUGIN) or config.getoption(_OPTION, None) == 0:
         return
     for item in filter(_has_no_limit, items):
         seconds = _seconds(item, run)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.plugin import reports
+from pytest_captcha_qa.plugin.others import is_loaded
 
 PLUGIN = "rerunfailures"
 
@@ -16,7 +17,7 @@ PLUGIN = "rerunfailures"
 def most_tries(item: pytest.Item) -> int:
     """Return how often pytest-rerunfailures lets a test run at most, 1 without it: its marker goes before options."""
     config = item.config
-    if not config.pluginmanager.hasplugin(PLUGIN):
+    if not is_loaded(config, PLUGIN):
         return 1
     given = [config.getoption("reruns", None), config.getini("reruns")]
     forced, marked = config.getoption("force_reruns", None), _marked(item)

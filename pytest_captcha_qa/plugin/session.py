@@ -29,6 +29,7 @@ from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
 from pytest_captcha_qa.wiring.extensions import unusable_extensions
 from pytest_captcha_qa.wiring.functions import unusable_functions
 from pytest_captcha_qa.wiring.providers import unsolvable_forms
+from pytest_captcha_qa.wiring.stores import StorePlace
 
 RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()
 DEMO_TIME_SCALE = 0.01
@@ -92,7 +93,7 @@ class CaptchaRun:
         """Return what each of so many xdist workers is told."""
         copies = count if self.config.getoption("dist", "no") == "each" else 1
         names = {"run_id": self.identity.run_id, "session": self.session, "folder": str(self.shared_folder)}
-        return names | {"copies": str(copies)}
+        return names | {"copies": str(copies), "processes": str(count)}
 
     def note_selected(self, items: Sequence[pytest.Item]) -> None:
         """Take into account which tests will run: how many need a captcha, and how often they may at most."""
@@ -116,7 +117,9 @@ class CaptchaRun:
         Raises:
             ConfigError: all of it; in a worker each of its captcha tests will say so.
         """
-        problems = [*self.environment.missing(forms), *unusable_places(self._setup(self.environment), self.environment)]
+        problems = self.environment.missing(forms)
+        with suppress(ConfigError):  # a store's address that cannot be read is among what is missing
+            problems += unusable_places(self._setup(self.environment), self.environment)
         problems += [*unusable_functions(self.environment, forms), *unsolvable_forms(self.environment, forms)]
         problems += unusable_extensions(self.environment, hook_extensions(self.config))
         if problems:
@@ -179,24 +182,21 @@ class CaptchaRun:
             session=self.session,
             boundary=self.identity.boundary,
             records=run.records,
-            store=self._store_path(environment),
+            store=self._store_place(environment),
             budget=self.budget,
             budget_given=run.budget is not None,
             allow_production=run.allow_production,
             proof_key=self.settings.variables.get(KEY_VARIABLE),
             shard=self.identity.shard,
             worker=self.worker.get("id"),
+            processes=int(self.worker.get("processes", 1)),
         )
 
-    def _store_path(self, environment: EnvironmentConfig) -> Path:
-        """Return where the embedded store stands; the demo's dies with its sandbox, whose tokens nobody else takes."""
+    def _store_place(self, environment: EnvironmentConfig) -> StorePlace:
+        """Return where the store is; the demo's dies with its sandbox, whose tokens nobody else takes."""
         if self.demo is not None:
             return self.shared_folder / "state.sqlite"
-        if environment.store is not None:
-            raise ConfigError(
-                f"{environment.store.key}: a shared store is not in this version yet; leave it out for the embedded one"
-            )
-        return default_path("state")
+        return environment.store_address or default_path("state")
 
 
 def run_of(config: pytest.Config) -> CaptchaRun | None:
@@ -233,4 +233,6 @@ def _known_secrets(settings: Settings, environment: EnvironmentConfig) -> list[s
     found += [settings.variables.get(KEY_VARIABLE) or "", *http.headers().values(), *http.cookies().values()]
     if login := http.basic_auth():
         found += [login[1], b64encode(":".join(login).encode()).decode()]
+    if (store := environment.store_address) is not None:
+        found += store.secrets
     return [secret for secret in found if secret]

@@ -1,8 +1,9 @@
-"""What one account says, checked before anything is sent: its key, its address, its proxy."""
+"""What one account says, checked before anything is sent: its key, its address, its proxy, the pages it is for."""
 
 from __future__ import annotations
 
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, ScopeDenied
+from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.solver_proxy import SolverProxy
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider.dialects import Dialect
@@ -53,3 +54,11 @@ def check_proxy(dialect: Dialect, proxy: SolverProxy | None) -> None:
     if proxy is not None and proxy.kind not in dialect.proxy_types:
         known = ", ".join(sorted(dialect.proxy_types)).lower() or "none"
         raise ConfigError(f"{dialect.name} takes no {proxy.kind.lower()} proxy to solve through; it takes: {known}")
+
+
+def of_test_key(challenge: Challenge, service: str) -> str:
+    """Return in a sentence that a page shows a test key, which is not what a solving service is for."""
+    return (
+        f"{challenge.page.without_query} shows the vendor's official test key {challenge.sitekey}, which takes no "
+        f'token of {service}: use an account with provider = "testkeys"'
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from pytest_captcha_qa.engine.ports import PollTimes, ThreadsInfo
@@ -23,9 +24,10 @@ from pytest_captcha_qa.model.solver_proxy import SolverProxy
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider import wire
-from pytest_captcha_qa.provider.account import address_of, check_key, check_proxy
+from pytest_captcha_qa.provider.account import address_of, check_key, check_proxy, of_test_key
 from pytest_captcha_qa.provider.codes import ERRORS
-from pytest_captcha_qa.provider.dialects import Dialect, Mark, Method, Report, unsolved
+from pytest_captcha_qa.provider.dialects import Dialect, Method, Report, unsolved
+from pytest_captcha_qa.provider.marks import is_marked, would_leave
 from pytest_captcha_qa.provider.retry_after import seconds_to_wait
 from pytest_captcha_qa.scope import ScopeGrant, TokenSource, ensure
 from pytest_captcha_qa.transport import ANSWER_LIMIT, NO_PAYLOAD, HttpClient, Reply, urlencoded
@@ -81,11 +83,8 @@ class HttpProvider:
         Raises:
             ConfigError: it does not; the message names the providers that do. Or the page shows a test key.
         """
-        if is_test_sitekey(challenge.type, challenge.sitekey):
-            raise ConfigError(
-                f"{challenge.page.without_query} shows the vendor's official test key {challenge.sitekey}, which takes "
-                f'no token of {self._dialect.name}: use an account with provider = "testkeys"'
-            )
+        if is_test_sitekey(challenge.sitekey):
+            raise ConfigError(of_test_key(challenge, self._dialect.name))
         lacking = wire.missing(self._method(challenge.type), challenge)
         if lacking:
             raise ConfigError(
@@ -105,7 +104,7 @@ class HttpProvider:
         pairs = wire.submit_pairs(self._method(challenge.type), challenge, self._proxy)
         answer = self._good(self._call("POST", "in.php", pairs, deadline), "the submit")
         task_id = wire.read_task_id(answer) if answer is not None else None
-        if task_id is None:
+        if task_id is None or self._masked(task_id) != task_id:  # one that repeats the key would stand in records
             raise self._unavailable("the submit", "an answer without a task id")
         return task_id
 
@@ -115,7 +114,8 @@ class HttpProvider:
         Raises:
             ProviderUnavailable, ProviderBusy: no usable answer; the task is as it was, ask again.
             TaskSilent: an empty answer, by which some services say that there is nothing to say about the task.
-            ProviderError: the service gave up, does not know the task, or sent an unmarked token as sandbox.
+            ProviderError: the service gave up, does not know the task, or sent an unmarked token as sandbox, or a
+                marked one for another machine.
             KeyRejected, BalanceExhausted: the account is at its end.
         """
         method, dialect = self._method(challenge.type), self._dialect
@@ -126,12 +126,18 @@ class HttpProvider:
         answer = self._good(reply, "the poll")
         if answer is None:
             return None
-        solution = wire.read_solution(wire.without_price(answer) if dialect.has_prices else answer, method)
+        answer, price = wire.without_price(answer) if dialect.has_prices else (answer, None)
+        solution = wire.read_solution(answer, method)
         if solution is None:
             raise self._unavailable("the poll", "an answer without a solution")
-        if not _is_marked(solution, method.mark):
+        if method.mark is not None and not is_marked(solution, method.mark):
             raise ProviderError(f"{dialect.name} sent a token without the sandbox's mark; it is not used")
-        return solution
+        if would_leave(solution, challenge):
+            raise ProviderError(
+                f"{dialect.name} at {self._base.origin} is a sandbox: its token is for this machine only and is not "
+                f"sent to {challenge.page.origin}; see which address the account names"
+            )
+        return replace(solution, price=price)
 
     def balance(self, deadline: Deadline) -> float | None:
         """Return the account's balance in the service's own unit, None where it has none.
@@ -260,12 +266,10 @@ class HttpProvider:
 
     def _told(self, found: str) -> str:
         """Return the sentence without the key, which an answer may repeat as the name of a value."""
-        masked = found.replace(self._key, "***") if len(self._key) >= _SHORTEST_MASKED else found
-        return f"{self._dialect.name} {masked}"
+        return f"{self._dialect.name} {self._masked(found)}"
+
+    def _masked(self, text: str) -> str:
+        return text.replace(self._key, "***") if len(self._key) >= _SHORTEST_MASKED else text
 
     def _scaled(self, seconds: float) -> float:
         return max(_POLL_FLOOR, seconds * self._scale)
-
-
-def _is_marked(solution: Solution, mark: Mark | None) -> bool:
-    return mark is None or solution.parts[mark.part].startswith(mark.head)

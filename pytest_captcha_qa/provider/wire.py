@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -28,6 +28,7 @@ _DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?\Z", re.ASCII)
 _USER_AGENT = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,499}\Z")
 _USER_AGENTS = ("useragent", "userAgent", "user_agent")
 _GOOD, _BAD = (1, "1"), (0, "0")
+_ACCEPTED = "OK|"
 _REPORTED = "OK_REPORT_RECORDED"
 
 
@@ -84,8 +85,9 @@ def read_answer(text: str, known_codes: Collection[str]) -> Answer:
     text = text.strip()
     if text in known_codes:
         return Refusal(text)
-    if text.startswith("OK|"):
-        return _good(text.removeprefix("OK|"), {}, known_codes) or Noise(described_text(text.removeprefix("OK|")))
+    if text.startswith(_ACCEPTED):
+        value = text.removeprefix(_ACCEPTED)
+        return _good(value, {}, known_codes) or Noise(described_text(value))
     if not text or text.startswith("<"):
         return Noise(described_text(text))
     try:
@@ -116,19 +118,42 @@ def _read_json(decoded: object, known_codes: Collection[str]) -> Good | Refusal 
 
 
 def _good(value: object, fields: Mapping[str, object], known_codes: Collection[str]) -> Good | Refusal | None:
-    if isinstance(value, str) and value.strip() in known_codes:
-        return Refusal(value.strip())
-    if isinstance(value, str) and is_code(value.strip()):
-        return None  # an error that this version does not know is not handed out as a token
-    return Good(value, fields)
+    # A code may stand wherever a token may, with all that may stand around one.
+    text = _priceless(_said_once(next(_texts([value, *_places(fields)]), "")))[0]
+    if text in known_codes:
+        return Refusal(text)
+    return None if is_code(text) else Good(value, fields)  # an unknown error is not handed out as a token either
 
 
-def without_price(answer: Good) -> Good:
-    """Return the answer to `get2` without its price, which as text stands behind the last `|`."""
+def _places(fields: Mapping[str, object]) -> tuple[object, object]:
+    """Return what stands where a token may, beside `request`."""
+    return fields.get("result"), fields.get("solution")
+
+
+def _texts(places: Iterable[object]) -> Iterator[str]:
+    for place in places:
+        text = place.get(TOKEN) if isinstance(place, dict) else place
+        if isinstance(text, str) and text.strip():
+            yield text.strip()
+
+
+def without_price(answer: Good) -> tuple[Good, float | None]:
+    """Return the answer to `get2` and its price: a value in JSON, and what stands behind the last `|` of a text."""
     if answer.fields or not isinstance(answer.value, str):
-        return answer
-    value, bar, price = answer.value.rpartition("|")
-    return Good(value) if bar and read_decimal(price) is not None else answer
+        return answer, _price(answer.fields.get("price"))
+    value, price = _priceless(answer.value)
+    return Good(value), price
+
+
+def _priceless(text: str) -> tuple[str, float | None]:
+    value, _, behind = text.rpartition("|")
+    price = _price(behind) if value else None
+    return (text, None) if price is None else (value, price)
+
+
+def _price(value: object) -> float | None:
+    price = read_decimal(value)
+    return price if price is not None and price >= 0 else None
 
 
 def is_report_recorded(text: str) -> bool:
@@ -138,10 +163,8 @@ def is_report_recorded(text: str) -> bool:
 
 def read_task_id(answer: Good) -> str | None:
     """Return the id of an accepted task; CaptchaAI sends it as a JSON number for some methods."""
-    value = answer.value
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    return value.strip() if isinstance(value, str) and _ID.match(value.strip()) else None
+    task_id = _said_once(_text(answer.value))
+    return task_id if _ID.match(task_id) else None
 
 
 def read_solution(answer: Good, method: Method) -> Solution | None:
@@ -150,7 +173,7 @@ def read_solution(answer: Good, method: Method) -> Solution | None:
     The token is looked for in `request`, then `result`, then `solution.token`. Several values may come as an
     object, as JSON in a string, or as `name:value,name:value`, with or without the prefix `geetest_`.
     """
-    places = [answer.value, answer.fields.get("result"), answer.fields.get("solution")]
+    places = [answer.value, *_places(answer.fields)]
     reader = _read_token if method.parts == (TOKEN,) else _read_parts
     for place in places:
         parts = reader(place, method)
@@ -161,11 +184,24 @@ def read_solution(answer: Good, method: Method) -> Solution | None:
 
 
 def _read_token(place: object, method: Method) -> dict[str, str] | None:
-    text = place.get(TOKEN) if isinstance(place, dict) else place
-    if not isinstance(text, str) or not text.strip():
-        return None
-    text = text.strip()
-    return {TOKEN: text} if _TOKEN.match(text) or (method.free_text and text.isprintable()) else None
+    value = place.get(TOKEN) if isinstance(place, dict) else place
+    if method.free_text:
+        text = _text(value)  # digits may come as a number
+        return {TOKEN: text} if text and text.isprintable() else None
+    text = _said_once(value.strip()) if isinstance(value, str) else ""
+    return {TOKEN: text} if _TOKEN.match(text) else None
+
+
+def _text(value: object) -> str:
+    """Return a text or a whole number as text, empty for anything else."""
+    return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def _said_once(text: str) -> str:
+    """Return what was accepted where a service wrote its answer as text into one as JSON, or twice."""
+    while text.startswith(_ACCEPTED):
+        text = text.removeprefix(_ACCEPTED)
+    return text
 
 
 def _read_parts(place: object, method: Method) -> dict[str, str] | None:
@@ -173,7 +209,7 @@ def _read_parts(place: object, method: Method) -> dict[str, str] | None:
     found = {}
     for name in method.parts:
         value = values.get(name, values.get(f"geetest_{name}"))
-        text = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+        text = _text(value)
         if not _TOKEN.match(text):
             return None
         found[name] = text

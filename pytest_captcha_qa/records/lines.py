@@ -94,6 +94,12 @@ def seconds(value: object) -> float | None:
     return None if number is None else round(number, DECIMALS)
 
 
+def price(value: object) -> float | None:
+    """Return an amount of money with six decimals; None for what is not finite."""
+    number = _finite(value)
+    return None if number is None else round(number, 6)
+
+
 def scale(value: object) -> float:
     """Return a factor above zero, as exact as it came."""
     number = _finite(value)
@@ -195,6 +201,7 @@ FIELDS: Mapping[type[Line], Mapping[str, Kind]] = {
         "nodeid": MAYBE_NODEID,
         "synthetic": flag,
         "extra": extra,
+        "price": optional(price),
     },
     EventLine: {"ts": TEXT, "name": TEXT, "run_id": TEXT, "data": data},
     Footer: {"ts": TEXT, "run_id": TEXT, "complete": flag, "attempts": whole},
@@ -207,8 +214,8 @@ _DEFAULTED: Mapping[type[Line], frozenset[str]] = {
     for cls in FIELDS
 }
 
-# What is not written while it is empty: a run without extensions says nothing of them.
-_UNWRITTEN_IF_EMPTY = frozenset({"extra"})
+# Added since the first records: a line that has nothing to say there looks as it always did.
+_UNWRITTEN_IF_EMPTY = frozenset({"extra", "price"})
 
 # `type` is taken by the kind of line in the classes.
 _ATTRIBUTES = {"type": "captcha"}
@@ -229,7 +236,7 @@ def to_json(line: Line) -> dict[str, Any]:
             raise RecordError(
                 f"a record was not written: {key!r} of its {line.type} line must be {wrong}, not {type(value).__name__}"
             ) from None
-    return {key: value for key, value in shown.items() if value or key not in _UNWRITTEN_IF_EMPTY}
+    return {key: value for key, value in shown.items() if key not in _UNWRITTEN_IF_EMPTY or value not in (None, {})}
 
 
 def encode(line: Line) -> bytes:

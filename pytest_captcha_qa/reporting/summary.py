@@ -30,6 +30,7 @@ WHAT_KEYS_CAN_PROVE: Mapping[KeyMode, str] = {
 # Names of events, as engine.events has them.
 TOLD_EVENTS: Mapping[str, str] = {
     "store_degraded": "the state store was out of reach; an extra submit may have been paid",
+    "submitted_alone": "a task was submitted while the state store was out of reach; perhaps another worker did too",
     "submit_unknown": "a submit's task id is unknown; it may have been paid",
     "token_lost": "a token that can be read once was lost; it was solved again",
     "submit_maybe_posted": "a worker ended while it posted a form; the form was not posted again",

@@ -220,10 +220,14 @@ def _extension_faults(run: Run) -> Iterator[str]:
 
 
 def _price(attempts: Iterable[AttemptLine], prices: Mapping[str, float]) -> float | None:
-    submits: Counter[str] = Counter()
-    for attempt in attempts:
-        submits[attempt.account] += attempt.submits
-    paid = {account: count for account, count in submits.items() if count}
-    if not prices or not paid.keys() <= prices.keys():
+    """Return what the submits have cost, None where that is not known of all of them.
+
+    A provider that tells the price of each solve takes nothing for the others; else the account's price counts.
+    """
+    paid = [attempt for attempt in attempts if attempt.submits]
+    telling = {attempt.account for attempt in paid if attempt.price is not None}
+    if not (prices or telling) or not all(attempt.account in telling | prices.keys() for attempt in paid):
         return None
-    return round(sum(prices[account] * count / 1000 for account, count in paid.items()), 4)
+    told = sum(attempt.price or 0.0 for attempt in paid if attempt.account in telling)
+    priced = sum(prices[each.account] * each.submits / 1000 for each in paid if each.account not in telling)
+    return round(told + priced, 4)

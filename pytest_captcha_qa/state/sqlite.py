@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -14,9 +15,11 @@ from urllib.parse import quote
 import platformdirs
 
 from pytest_captcha_qa.engine.key_state import KeyState
+from pytest_captcha_qa.engine.transitions import remembered
 from pytest_captcha_qa.errors import StoreUnavailable
 from pytest_captcha_qa.state.cells import Cell, CellLimits, Change, living
 from pytest_captcha_qa.state.database import Database
+from pytest_captcha_qa.state.listing import KeyView, view
 from pytest_captcha_qa.state.transitional import Transition, TransitionalStore
 
 T = TypeVar("T")
@@ -53,6 +56,16 @@ class SqliteStore(TransitionalStore):
                     (key, json.dumps(state.to_json()), state.keep_until),
                 )
             return answer
+
+    def views(self) -> Iterator[KeyView]:
+        """Yield what may be seen of each key, for an operator."""
+        with self._database.transaction() as (connection, now):
+            rows = connection.execute("SELECT key, CAST(state AS BLOB) FROM keys WHERE until > ?", (now,)).fetchall()
+            at = self._moment(now)
+        for key, raw in rows:
+            state = remembered(_readable(self._database, partial(_state_of, raw)), at)
+            if state is not None:
+                yield view(key, state, now)
 
     def close(self) -> None:
         """Close the file."""
@@ -106,7 +119,11 @@ def _readable(database: Database, load: Callable[[], T]) -> T:
 # Read as bytes: where text is not UTF-8, SQLite's error would show it.
 def _load_key(connection: sqlite3.Connection, key: str) -> KeyState | None:
     row = connection.execute("SELECT CAST(state AS BLOB) FROM keys WHERE key = ?", (key,)).fetchone()
-    return KeyState.from_json(json.loads(row[0])) if row else None
+    return _state_of(row[0]) if row else None
+
+
+def _state_of(raw: bytes) -> KeyState:
+    return KeyState.from_json(json.loads(raw))
 
 
 def _load_cell(connection: sqlite3.Connection, name: str) -> Cell | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import logging
 import os
@@ -27,6 +28,8 @@ _CONNECTIONS = 128
 # Servers close idle connections after 2 s (gunicorn) or 5 s (uvicorn, Node). A form posted into a closing
 # connection is a reset that nobody may repeat, so only connections that were in use just now are used again.
 _REUSE_SECONDS = 1.0
+_SWITCHING, _FIRST_FINAL = 101, 200
+_END_OF_HEAD = (b"\r\n", b"\n")
 _FLAGS = frozenset({"secure", "httponly", "partitioned"})
 _Address = tuple[int, tuple[Any, ...]]
 
@@ -84,9 +87,48 @@ def calling(seconds: float, *, loopback: bool) -> Iterator[Call]:
             _CALL.reset(token)
 
 
+class _Lines:
+    """Reads the lines of a head and keeps the last one."""
+
+    def __init__(self, file: Any) -> None:
+        self.last = b""
+        self.readline = lambda limit=-1: self._kept(file.readline(limit))
+        self.close = file.close
+
+    def _kept(self, line: bytes) -> bytes:
+        self.last = line
+        return line
+
+
+class _Final(http.client.HTTPResponse):
+    """The answer with its whole head, after all that only announces it (102, 103).
+
+    The library would take an announcement for the answer, and a head that breaks off for a short one.
+    """
+
+    def begin(self) -> None:
+        """Read status and headers of the answer itself; the call's deadline ends a peer that announces for ever."""
+        self._begin()
+        while _SWITCHING < self.status < _FIRST_FINAL:
+            self.headers = None  # type: ignore[assignment]
+            self._begin()
+
+    def _begin(self) -> None:
+        file, lines = self.fp, _Lines(self.fp)
+        self.fp = lines  # type: ignore[assignment]
+        try:
+            super().begin()
+        finally:
+            if not self.isclosed():
+                self.fp = file
+        if lines.last not in _END_OF_HEAD:
+            raise http.client.IncompleteRead(lines.last)
+
+
 class _Served(u3c.HTTPConnection):
     """The part that plain and TLS connections share."""
 
+    response_class = _Final
     _used = 0.0
 
     @property

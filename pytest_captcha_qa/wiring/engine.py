@@ -19,7 +19,7 @@ from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Stop
-from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
+from pytest_captcha_qa.errors import ConfigError, RecordError
 from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
@@ -31,7 +31,6 @@ from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
 from pytest_captcha_qa.records.excerpt import Clean
 from pytest_captcha_qa.records.failures import FailureFolder, failures_folder
 from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
-from pytest_captcha_qa.state.sqlite import SqliteLimits, SqliteStore
 from pytest_captcha_qa.transport import HttpAccess, HttpClient
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
 from pytest_captcha_qa.verify.lookup import LookupVerifier
@@ -42,6 +41,7 @@ from pytest_captcha_qa.wiring.observers import Records
 from pytest_captcha_qa.wiring.providers import provider_of
 from pytest_captcha_qa.wiring.release import release_of
 from pytest_captcha_qa.wiring.site import Site
+from pytest_captcha_qa.wiring.stores import Loss, StorePlace, open_stores, unusable_store
 
 RUN_HEADER = "X-Captcha-QA-Run"
 # A shorter cookie is a choice such as a language; learned as a secret it would mask ordinary words.
@@ -53,16 +53,16 @@ class RunSetup:
     """What one process of a run brings along besides its environment.
 
     `session`: what the processes of this run have in common and no other run has, whatever a CI calls it; `boundary`:
-    what tokens must not be shared beyond (state.md); `store`: path of the embedded store; `budget`: most submits of the
-    run, `budget_given` if a person set it; `allow_production`: hosts named on the command line;
-    `lease`: seconds after which the keys of a crashed process are free.
+    what tokens must not be shared beyond (state.md); `store`: path of the embedded store or address of the shared one;
+    `budget`: most submits of the run, `budget_given` if a person set it; `allow_production`: hosts of the command line;
+    `lease`: seconds after which the keys of a crashed process are free; `processes`: how many work on this run here.
     """
 
     run_id: str
     session: str
     boundary: str
     records: Path
-    store: Path
+    store: StorePlace
     budget: int | None = None
     budget_given: bool = False
     allow_production: tuple[str, ...] = ()
@@ -70,6 +70,7 @@ class RunSetup:
     shard: str | None = None
     worker: str | None = None
     lease: float = 30.0
+    processes: int = 1
 
 
 class Engine:
@@ -111,8 +112,8 @@ class Engine:
         key = ProofKey(setup.proof_key) if setup.proof_key else None
         self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
         self._provider = provider_of(environment.account, extensions, self.grants, learn, clean)
-        self._store = SqliteStore(setup.store)
-        self._limits = SqliteLimits(setup.store)
+        loss = Loss(environment.on_store_loss, setup.processes)
+        self._stores = open_stores(setup.store, loss, clock=self._clock, stop=self.stop, emit=self.emit)
         self._solver = self._new_solver()
         self.release = release_of(environment, self._client.new_session(), self.grants)
         self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
@@ -135,7 +136,7 @@ class Engine:
             grants=self.grants,
             driver=PreparingDriver(self.site, client),
             provider=self._provider,
-            obtainer=Obtainer(self._store, self._solver, self._clock, self.stop, self.emit, self._learn),
+            obtainer=Obtainer(self._stores.keys, self._solver, self._clock, self.stop, self.emit, self._learn),
             verifier_of=lambda form: self._verifier_of(form, session),
             records=self._records,
             clock=self._clock,
@@ -195,8 +196,7 @@ class Engine:
                 self._note_release_change()
             self._sink.close(complete)
         finally:
-            self._store.close()
-            self._limits.close()
+            self._stores.close()
             self._client.close()
 
     def _note_release_change(self) -> None:
@@ -214,13 +214,13 @@ class Engine:
             account=_identity(account),
             name=account.name,
             run_id=setup.session,
-            limits=self._limits,
+            limits=self._stores.limits,
             rules=account.limits(run_budget=setup.budget),
             clock=self._clock,
             stop=self.stop,
             scale=account.time_scale,
         )
-        return Solver(self._provider, self._store, admission, self._clock, self.stop, self.emit)
+        return Solver(self._provider, self._stores.keys, admission, self._clock, self.stop, self.emit)
 
     def _about(self) -> About:
         account, setup = self.environment.account, self.setup
@@ -279,11 +279,7 @@ def unusable_places(setup: RunSetup, environment: EnvironmentConfig) -> list[str
         make_folder(setup.records, environment.name)
     except RecordError as error:
         found.append(error.message)
-    try:
-        SqliteStore(setup.store).close()
-    except StoreUnavailable as error:
-        found.append(error.message)
-    return found
+    return found + unusable_store(setup.store)
 
 
 def _evidence(setup: RunSetup, clean: Clean | None) -> EvidenceSink:

@@ -27,10 +27,13 @@ from pytest_captcha_qa.errors import (
     ScopeDenied,
     Stopped,
 )
+from pytest_captcha_qa.model.captcha import is_test_sitekey
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.redact import Learn
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Origin, Url
+from pytest_captcha_qa.provider.account import of_test_key
+from pytest_captcha_qa.provider.marks import would_leave
 from pytest_captcha_qa.records.excerpt import Clean
 from pytest_captcha_qa.scope import ScopeGrant, TokenSource, ensure
 from pytest_captcha_qa.wiring.extensions import PROVIDER, Extension, unmade
@@ -120,9 +123,12 @@ class TeamProvider:
 
         Raises:
             ScopeDenied: no grant covers the challenge's page.
-            ConfigError: it does not.
+            ConfigError: it does not, or the page shows a test key, with which any token would pass for a real one.
         """
-        self._call("supports", self._told(challenge))
+        told = self._told(challenge)
+        if is_test_sitekey(challenge.sitekey):
+            raise ConfigError(of_test_key(challenge, f"the {self._name}"))
+        self._call("supports", told)
 
     def submit(self, challenge: Challenge, grant: ScopeGrant, deadline: Deadline) -> str:
         """Hand over the challenge and return the task id.
@@ -148,6 +154,8 @@ class TeamProvider:
             return None
         if not isinstance(solution, Solution) or not _is_whole(solution):
             self._refuse("poll", "a Solution of texts, or None while there is none")
+        if would_leave(solution, challenge):
+            raise ProviderError(f"the {self._name} sent a token of the sandbox, which is for this machine only")
         self._learn([*solution.parts.values(), *solution.cookies.values()])
         return solution
 

@@ -79,6 +79,27 @@ def test_six_submits_of_one_page(captcha_form):
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(lambda _: page.submit(), range(6)))
 """
+RERUN = """\
+def test_it(captcha_form, pytestconfig):
+    assert captcha_form("login").submit()
+    path = pytestconfig.rootpath / "tries"
+    path.write_text(path.read_text() + "x" if path.exists() else "x")
+    assert len(path.read_text()) == 3
+"""
+
+
+def test_a_rerun_on_redis_never_sends_a_spent_token(
+    run_pytest: Callable[..., Any], ask: Callable[..., Any], sandbox: SandboxAddresses, redis_server: Any
+) -> None:
+    ask(f"{sandbox.audit}/reset", {})
+    files = {"captcha-qa.toml": CONFIG.format(origin=sandbox.site), "test_login.py": RERUN}
+    env = {"SANDBOX_PROVIDER_URL": sandbox.provider, "STORE": redis_server.url}
+    run = run_pytest("--captcha-env=staging", "--captcha-store-env=STORE", "--reruns=2", files=files, env=env)
+
+    assert run.code == 0, run.output
+    assert "1 passed, 2 rerun" in run.output
+    assert list(ask(sandbox.audit)["site"]["posts_by_token"].values()) == [1, 1, 1]
+    assert [attempt["generation"] for attempt in run.attempts] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -39,19 +39,29 @@ def run_behind(
 ) -> Callable[..., Any]:
     """`run_behind(test, *arguments, path="turnstile")` runs tests behind the login of the sandbox's site."""
 
-    def run(test: str, *arguments: str, path: str = "turnstile") -> Any:
+    def run(test: str, *arguments: str, path: str = "turnstile", store: str = "") -> Any:
         files = {"test_it.py": test, "captcha-qa.toml": one_form(sandbox.site, path)}
-        env = {"SANDBOX_PROVIDER_URL": sandbox.provider}
-        return run_pytest("--captcha-env=staging", *arguments, files=files, env=env)
+        env = {"SANDBOX_PROVIDER_URL": sandbox.provider} | ({"STORE": store} if store else {})
+        shared = ("--captcha-store-env=STORE",) if store else ()
+        return run_pytest("--captcha-env=staging", *shared, *arguments, files=files, env=env)
 
     return run
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "4"), ("-n", "8")], ids=["one process", "4 workers", "8 workers"])
+@pytest.mark.parametrize(
+    ("workers", "shared"),
+    [((), False), (("-n", "4"), False), (("-n", "8"), True)],
+    ids=["one process", "4 workers", "8 workers on redis"],
+)
 def test_forty_tests_behind_one_login_cost_one_solve(
-    run_behind: Callable[..., Any], counts: Callable[[], Any], workers: tuple[str, ...]
+    run_behind: Callable[..., Any],
+    counts: Callable[[], Any],
+    workers: tuple[str, ...],
+    shared: bool,
+    request: pytest.FixtureRequest,
 ) -> None:
-    run = run_behind(BEHIND_THE_LOGIN, *workers)
+    store = request.getfixturevalue("redis_server").url if shared else ""
+    run = run_behind(BEHIND_THE_LOGIN, *workers, store=store)
 
     assert run.code == run.verdict["exit"] == 0, run.output
     assert "40 passed" in run.output

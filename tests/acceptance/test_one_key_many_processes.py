@@ -111,15 +111,28 @@ def counted(sandbox: SandboxAddresses, ask: Callable[..., Any]) -> Counted:
 
 
 @pytest.fixture
+def kept_in(request: pytest.FixtureRequest) -> str | None:
+    """The address of the Redis the callers share; None, unless a test asks otherwise, for a file."""
+    if getattr(request, "param", "a file") == "a file":
+        return None
+    server = request.getfixturevalue("redis_server")
+    server.empty()
+    return str(server.url)
+
+
+IN_BOTH = pytest.mark.parametrize("kept_in", ["a file", "redis"], indirect=True)
+
+
+@pytest.fixture
 def start(
-    sandbox: SandboxAddresses, tmp_path: Path, counted: Counted, one_form: Callable[..., str]
+    sandbox: SandboxAddresses, tmp_path: Path, counted: Counted, kept_in: str | None, one_form: Callable[..., str]
 ) -> Iterator[Callable[..., Program]]:
     """`start(callers=1, fresh=False, crash=None)` starts a process for the one key of this test."""
     (tmp_path / "captcha-qa.toml").write_text(one_form(sandbox.site))
     started: list[Program] = []
 
     def program(*, callers: int = 1, fresh: bool = False, crash: str | None = None) -> Program:
-        told = {"folder": str(tmp_path), "subject": "registration 7", "lease": LEASE}
+        told = {"folder": str(tmp_path), "subject": "registration 7", "lease": LEASE, "store": kept_in}
         told |= {"callers": callers, "fresh": fresh, "crash": crash}
         started.append(Program(told, sandbox.provider))
         return started[-1]
@@ -155,7 +168,10 @@ def outcomes(programs: list[Program], callers: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("processes", "callers"), [(8, 1), (1, 8), (2, 4)], ids=["8 processes", "8 threads", "2 processes with 4"]
+    ("kept_in", "processes", "callers"),
+    [("a file", 8, 1), ("a file", 1, 8), ("a file", 2, 4), ("redis", 8, 1)],
+    ids=["8 processes", "8 threads", "2 processes with 4", "8 processes on redis"],
+    indirect=["kept_in"],
 )
 def test_eight_callers_of_one_key_cause_one_submit_and_one_post(
     start: Callable[..., Program], counted: Counted, processes: int, callers: int
@@ -188,6 +204,7 @@ def test_eight_test_runs_of_one_key_never_post_a_token_twice(start: Callable[...
     assert counted.submits == len(counted.posts)
 
 
+@IN_BOTH
 def test_the_task_of_a_killed_solver_is_resumed(start: Callable[..., Program], counted: Counted) -> None:
     counted.answer_polls_with("CAPCHA_NOT_READY")
     solver = start()

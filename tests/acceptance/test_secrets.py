@@ -259,3 +259,29 @@ def work_with(text):
     assert run.code == 2, run.output
     assert "KeyboardInterrupt: while ***" in run.output
     assert leaks(run, known_secrets(team)) == []
+
+
+def test_the_password_of_a_store_that_dies_is_shown_nowhere(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str], start_redis: Any
+) -> None:
+    password = secrets.token_urlsafe(24)
+    server = start_redis("--requirepass", password)
+    test = """\
+import os, signal
+
+def test_it(captcha_token, captcha_env):
+    address = os.environ["STORE"]
+    token = captcha_token("login")
+    os.kill(int(os.environ["REDIS_PID"]), signal.SIGKILL)
+    token.reveal()
+"""
+    config = CONFIG.format(origin=sandbox.site).replace(
+        "[env.staging]", '[env.staging]\nstore_env = "STORE"\non_store_loss = "stop"'
+    )
+    files = project(sandbox, "provider") | {"test_a.py": test, "captcha-qa.toml": config}
+    env = team | {"STORE": f"unix://:{password}@{server.socket}", "REDIS_PID": str(server.process.pid)}
+    run = run_pytest(*EVERYTHING, "--full-trace", "test_a.py", files=files, env=env)
+
+    assert run.code == 12, run.output
+    assert f"the shared store unix://{server.socket} cannot be reached" in run.output
+    assert leaks(run, known_secrets(team) | {password}) == []

@@ -51,6 +51,15 @@ def test_an_owner_whose_slot_lapsed_and_was_taken_does_not_get_it_back(limits: C
     assert not take(limits, "a", limit=1)
 
 
+def test_each_slot_lapses_by_itself(limits: CellLimits, advance: Advance) -> None:
+    take(limits, "a")
+    advance(20)
+    take(limits, "b")
+    advance(10)
+    assert take(limits, "c")
+    assert not take(limits, "a")
+
+
 def test_slots_of_different_names_are_apart(limits: CellLimits) -> None:
     assert take(limits, "a", limit=1)
     assert limits.acquire("other", "b", limit=1, lease=30)

@@ -1,4 +1,4 @@
-"""Random histories of several owners over one key: the invariants of state.md, and both stores in step."""
+"""Random histories of several owners over one key: the invariants of state.md, and every store in step with memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from pytest_captcha_qa.engine.ports import AlreadyMine, Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.errors import OwnerLost
@@ -21,10 +21,13 @@ from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.state.memory import MemoryStore
+from pytest_captcha_qa.state.redis import RedisStore
+from pytest_captcha_qa.state.redis_link import RedisLink
 from pytest_captcha_qa.state.sqlite import SqliteStore
 from pytest_captcha_qa.state.transitional import TransitionalStore
 
 T = TypeVar("T")
+Store = TransitionalStore | RedisStore
 
 KEY = "5e" * 32
 TIMES = KeyTimes(lease=30, renew=10, http=20, solve=120, redelivery=60, keep=110)
@@ -52,9 +55,8 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.folder = Path(tempfile.mkdtemp(dir=MEMORY_DISK))
-        sqlite = SqliteStore(self.folder / "keys.sqlite3", clock=lambda: self.now)
-        self.stores: tuple[TransitionalStore, ...] = (MemoryStore(clock=lambda: self.now), sqlite)
+        other, self.discard = self.opened()
+        self.stores: tuple[Store, ...] = (MemoryStore(clock=lambda: self.now), other)
         for store in self.stores:
             store.epoch = "epoch 0"
         self.leases: dict[str, tuple[Lease, ...]] = {}
@@ -65,24 +67,28 @@ class Histories(RuleBasedStateMachine):
         self.winners: Counter[int] = Counter()
         self.granted: set[str] = set()
 
+    def opened(self) -> tuple[Store, Callable[[], None]]:
+        """Return the store to compare with memory, and what removes it."""
+        raise NotImplementedError
+
     def teardown(self) -> None:
         for store in self.stores:
             store.close()
-        shutil.rmtree(self.folder)
+        self.discard()
 
-    def both(self, call: Callable[[TransitionalStore, int], T]) -> tuple[T | str, ...]:
+    def both(self, call: Callable[[Store, int], T]) -> tuple[T | str, ...]:
         """Call both stores and return their answers, which must agree."""
         answers = tuple(self.called(call, store, number) for number, store in enumerate(self.stores))
         assert plain(answers[0]) == plain(answers[1])
         return answers
 
-    def called(self, call: Callable[[TransitionalStore, int], T], store: TransitionalStore, number: int) -> T | str:
+    def called(self, call: Callable[[Store, int], T], store: Store, number: int) -> T | str:
         try:
             return call(store, number)
         except OwnerLost:
             return REFUSED
 
-    def written(self, owner: str, call: Callable[[TransitionalStore, Lease], Any], *, twice: bool) -> Any:
+    def written(self, owner: str, call: Callable[[Store, Lease], Any], *, twice: bool) -> Any:
         """Write under the owner's leases; a repeated write gets the same answer."""
         leases = self.leases[owner]
         before = self.stores[0].peek(KEY)
@@ -98,7 +104,7 @@ class Histories(RuleBasedStateMachine):
     @rule(owner=OWNERS, page=PAGES, fresh=st.booleans(), twice=st.booleans())
     def claim(self, owner: str, page: str, fresh: bool, twice: bool) -> None:
         form = Fingerprint("form", page)
-        call: Callable[[TransitionalStore, int], Any] = lambda store, _: store.claim(  # noqa: E731
+        call: Callable[[Store, int], Any] = lambda store, _: store.claim(  # noqa: E731
             KEY, form, owner, times=TIMES, fresh=fresh
         )
         before = self.stores[0].peek(KEY)
@@ -270,7 +276,22 @@ class Histories(RuleBasedStateMachine):
         assert self.submits <= self.generations + self.windows + self.retries
 
 
-Histories.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
-test_random_histories_keep_the_invariants = Histories.TestCase
+HISTORIES = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class SqliteHistories(Histories):
+    def opened(self) -> tuple[Store, Callable[[], None]]:
+        folder = Path(tempfile.mkdtemp(dir=MEMORY_DISK))
+        return SqliteStore(folder / "keys.sqlite3", clock=lambda: self.now), lambda: shutil.rmtree(folder)
+
+
+def test_random_histories_keep_the_invariants_and_sqlite_in_step_with_memory() -> None:
+    run_state_machine_as_test(SqliteHistories, settings=HISTORIES)
+
+
+def test_random_histories_keep_redis_in_step_with_memory(redis_server: Any, redis_link: RedisLink) -> None:
+    class RedisHistories(Histories):
+        def opened(self) -> tuple[Store, Callable[[], None]]:
+            return RedisStore(redis_link, clock=lambda: self.now), redis_server.empty
+
+    run_state_machine_as_test(RedisHistories, settings=HISTORIES)

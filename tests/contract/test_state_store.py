@@ -113,6 +113,24 @@ def test_a_lapsed_lease_goes_to_the_next_claim_under_a_new_nonce(store: Transiti
         store.intend(old)
 
 
+def test_what_a_grant_says_is_said_to_whoever_takes_it_over(store: TransitionalStore, advance: Advance) -> None:
+    closed(store)
+    first = claim(store, "a", fresh=True)
+    advance(31)
+    second = claim(store, "b")
+    assert isinstance(first, Granted)
+    assert isinstance(second, Granted)
+    assert (first.replaced, second.replaced) == ("fresh", "fresh")
+    store.intend(second.lease)
+    advance(51)
+    third = claim(store, "c")
+    advance(31)
+    fourth = claim(store, "d")
+    assert isinstance(third, Granted)
+    assert isinstance(fourth, Granted)
+    assert (third.event, fourth.event) == (SUBMIT_UNKNOWN, SUBMIT_UNKNOWN)
+
+
 def test_a_submit_that_went_silent_is_named_to_whoever_takes_over(store: TransitionalStore, advance: Advance) -> None:
     old = granted(store, "a")
     store.intend(old)
@@ -389,6 +407,23 @@ def test_a_token_given_back_is_offered_again_but_not_beyond_its_time(
     renewed = claim(store, "b")
     assert isinstance(renewed, Granted)
     assert renewed.replaced == "expired"
+
+
+def test_a_closed_key_is_not_forgotten_before_its_last_offer_has_expired(
+    store: TransitionalStore, advance: Advance
+) -> None:
+    times = replace(TIMES, solve=10, redelivery=1)
+    lease = store.claim(KEY, FORM, "a", times=times)
+    assert isinstance(lease, Granted)
+    store.intend(lease.lease)
+    store.submitted(lease.lease, "t-1")
+    won = store.spend(store.solved(lease.lease, TOKEN, age_bound=0), "c")
+    assert isinstance(won, Won)
+    store.done(won.lease, "ok")
+    advance(109)
+    assert claim(store, "b") == Done("ok")
+    advance(1)
+    assert isinstance(claim(store, "b"), Granted)
 
 
 def test_an_old_offer_never_wins_a_key_that_was_forgotten_and_begun_anew(

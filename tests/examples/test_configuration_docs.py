@@ -11,7 +11,6 @@ import pytest
 from pytest_captcha_qa.config import sources
 from pytest_captcha_qa.config.accounts import PROVIDERS, ProviderName
 from pytest_captcha_qa.config.catalog import RunTable
-from pytest_captcha_qa.config.environments import OnStoreLoss
 from pytest_captcha_qa.config.options import ExitCodes, Outage
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.table import Table
@@ -20,6 +19,7 @@ from pytest_captcha_qa.forms.widgets import WIDGETS
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Effect, EnvKind, VerifyVia
 from pytest_captcha_qa.model.identity import PLACEHOLDERS
+from pytest_captcha_qa.model.policy import OnStoreLoss
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

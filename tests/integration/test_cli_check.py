@@ -8,10 +8,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_captcha_qa import __version__
+from pytest_captcha_qa.model.attempt import Fingerprint
+from pytest_captcha_qa.model.policy import KeyTimes
+from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.state.redis import RedisStore
+from pytest_captcha_qa.state.redis_link import RedisLink
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "environments"
 Answer = subprocess.CompletedProcess[str]
@@ -198,3 +204,24 @@ def test_the_sandbox_prints_its_addresses_and_ends_with_its_input(team: Path) ->
     assert {"provider", "vendor", "site", "audit"} <= set(addresses)
     process.communicate(timeout=30)
     assert process.returncode == 0
+
+
+def test_the_keys_in_a_shared_store_are_listed_without_their_tokens(team: Path, redis_server: Any) -> None:
+    redis_server.empty()
+    store = RedisStore(RedisLink(redis_server.address))
+    times = KeyTimes(lease=30, renew=10, http=20, solve=300, redelivery=90, keep=110)
+    lease = store.claim("5e" * 32, Fingerprint("form"), "owner", times=times).lease
+    store.intend(lease)
+    store.submitted(lease, "t-1")
+    store.solved(lease, Solution({"token": "03AGdBq24PPsc"}), age_bound=0)
+    store.close()
+    file = team / "captcha-qa.toml"
+    file.write_text(file.read_text().replace("[env.staging]", '[env.staging]\nstore_env = "STORE"'))
+    answer = captcha_qa("state", "--env", "staging", cwd=team, STORE=redis_server.url)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    store_line, counts, key = answer.stdout.splitlines()
+    assert (store_line, counts) == (f"Store: unix://{redis_server.socket}", "1 ready")
+    assert key.startswith("  5e5e5e5e5e5e  ready      generation 1  task t-1 of ")
+    assert "03AGdBq24" not in answer.stdout
+    as_json = json.loads(captcha_qa("state", "--json", cwd=team, XDG_CACHE_HOME=str(team)).stdout)
+    assert as_json["keys"] == []

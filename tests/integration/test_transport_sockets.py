@@ -209,6 +209,28 @@ def test_a_connection_reset_before_the_answer_is_complete_is_a_reset(serve: Call
 
 
 @pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 303 See Other\r\n",
+        b"HTTP/1.1 303 See Other\r\nLocat",
+        b"HTTP/1.1 303 See Other\r\nLocation: /wel",
+        b"HTTP/1.1 303 See Other\r\nLocation: /welcome\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n",
+    ],
+)
+def test_a_head_that_breaks_off_is_no_answer(serve: Callable[..., Server], head: bytes) -> None:
+    failure = failure_of(serve(lambda sock, request: (sock.sendall(head), sock.close())).url)
+
+    assert (failure.kind, failure.sent) == ("reset", True)
+
+
+def test_a_head_whose_lines_end_without_a_carriage_return_is_read(serve: Callable[..., Server]) -> None:
+    reply = get(serve(lambda sock, request: sock.sendall(b"HTTP/1.1 200 OK\nContent-Length: 4\n\nfine")).url)
+
+    assert (reply.status, reply.body) == (200, b"fine")
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         b"this is not HTTP at all\r\n\r\n",
@@ -566,6 +588,31 @@ def test_a_connection_that_was_idle_for_a_while_is_not_used_again(
         get(server.url, client=client)
 
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_what_only_announces_an_answer_is_not_the_answer(serve: Callable[..., Server], status: str, times: int) -> None:
+    announcement = f"HTTP/1.1 {status}\r\nLink: </style.css>; rel=preload\r\n\r\n".encode()
+
+    def announcing(sock: socket.socket, request: bytes) -> None:
+        for _ in range(times):
+            sock.sendall(announcement)
+        answering(b"OK|" + request.split(b" ")[1])(sock, request)
+
+    server, client = serve(announcing), HttpClient()
+
+    bodies = [get(f"{server.url}/{number}", client=client).body for number in range(2)]
+
+    assert (bodies, server.connections) == ([b"OK|/0", b"OK|/1"], 1)
+
+
+def test_announcements_without_an_end_end_in_time(serve: Callable[..., Server]) -> None:
+    def announcing(sock: socket.socket, request: bytes) -> None:
+        while not threading.Event().wait(0.01):
+            sock.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+    assert failure_of(serve(announcing).url).kind == "timeout"
 
 
 def test_a_connection_closed_by_the_server_is_replaced(serve: Callable[..., Server]) -> None:

@@ -21,6 +21,7 @@ from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError
 from pytest_captcha_qa.model.attempt import AttemptRequest
 from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.store import StoreAddress
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.sandbox.audit import fingerprint
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup
@@ -41,7 +42,7 @@ class Callers:
             session="run",
             boundary="boundary",
             records=folder / "records",
-            store=folder / "state.sqlite",
+            store=StoreAddress.parse(told["store"]) if told["store"] else folder / "state.sqlite",
             lease=told["lease"],
         )
         self._told = told

@@ -187,3 +187,13 @@ def test_the_demo_says_of_every_type_what_leaves(small: str, load_text: Loader) 
     assert [kind for kind, leaving in leaves.items() if "the page's URL without its query" not in leaving.provider] == [
         "type image"
     ]
+
+
+def test_where_the_state_is_kept_and_what_of_it_leaves_is_said(full: str, load_text: Loader) -> None:
+    shared = load_text(full, environ={"CAPTCHA_QA_REDIS_URL": "rediss://:hunter2@cache.example/1"})
+    assert explain(shared, "staging").store.startswith("rediss://cache.example:6379/1: hashed keys, task ids, tokens")
+    assert explain(load_text(full), "staging").store == "a shared one whose address is not known yet"
+
+
+def test_the_embedded_store_leaves_nothing(small: str, load_text: Loader) -> None:
+    assert explain(load_text(small), "staging").store == "nothing: it is a file in the user's cache"

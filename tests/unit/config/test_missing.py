@@ -117,16 +117,30 @@ def test_only_the_forms_of_the_run_count(load_text: Loader) -> None:
     assert "VENDOR_SECRET" in problem
 
 
+SHARED = TEAM.replace("base_url_env =", 'store_env = "STORE"\nbase_url_env =')
+
+
 @pytest.mark.parametrize(
-    ("right", "wrong", "sentence"),
+    ("value", "sentence"),
     [
-        ("base_url_env =", 'store_env = "STORE"\nbase_url_env =', "a shared store is not in this version yet"),
+        ("", "the variable STORE is empty"),
+        ("hunter2", "env.staging.store_env: STORE is unusable: it is no address of a shared store; write redis://"),
+        ("redis://:hunter2@a,b", "STORE is unusable: it names several hosts"),
     ],
 )
 @pytest.mark.usefixtures("files")
-def test_what_this_version_cannot_do_is_told(right: str, wrong: str, sentence: str, load_text: Loader) -> None:
-    (problem,) = load_text(TEAM.replace(right, wrong), environ=STAGING).environment("staging").missing()
+def test_an_address_of_a_store_that_is_none_is_told(value: str, sentence: str, load_text: Loader) -> None:
+    (problem,) = load_text(SHARED, environ=STAGING | {"STORE": value}).environment("staging").missing()
     assert sentence in problem
+    assert "hunter2" not in problem
+
+
+@pytest.mark.usefixtures("files")
+def test_a_shared_store_needs_nothing_but_its_address(load_text: Loader) -> None:
+    environ = STAGING | {"STORE": "rediss://:hunter2@cache.example:7000/1"}
+    staging = load_text(SHARED, environ=environ).environment("staging")
+    assert staging.missing() == []
+    assert str(staging.store_address) == "rediss://cache.example:7000/1"
 
 
 PROXIED = TEAM.replace('api_key_env = "API_KEY"', 'api_key_env = "API_KEY"\nsolver_proxy_env = "SOLVER"')

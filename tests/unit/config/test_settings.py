@@ -8,7 +8,6 @@ import pytest
 from pytest_captcha_qa.config.accounts import KEY_MODES, PROVIDERS, ProviderName
 from pytest_captcha_qa.config.catalog import Catalog
 from pytest_captcha_qa.config.document import parse
-from pytest_captcha_qa.config.environments import OnStoreLoss
 from pytest_captcha_qa.config.forms import TYPE_KEYS, FormTable
 from pytest_captcha_qa.config.options import ExitCodes, Outage
 from pytest_captcha_qa.config.settings import Settings
@@ -16,6 +15,7 @@ from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
 from pytest_captcha_qa.model.attempt import KeyMode
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Effect, EnvKind, Rule, VerifyVia
+from pytest_captcha_qa.model.policy import OnStoreLoss
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import TokenSource
 

@@ -280,3 +280,54 @@ def test_an_observed_score_costs_no_second_token(bench: Bench) -> None:
         "score_observed",
     )
     assert len(bench.provider.told) == 1
+
+
+# A token whose store was restarted since: it may have been used before.
+
+
+@pytest.fixture
+def restarted(bench: Bench) -> Bench:
+    """A store that was restarted while the task of a worker that is gone was solved."""
+    bench.provider = ScriptedProvider(polls=[errors.DeadlineExceeded("gone")])
+    with pytest.raises(errors.DeadlineExceeded):
+        _run(bench)
+    bench.store.epoch = "after the restart"
+    bench.clock.advance(31)
+    bench.records.lines.clear()
+    return bench
+
+
+def test_a_suspect_token_that_is_accepted_is_as_good_as_any(restarted: Bench) -> None:
+    assert _run(restarted).ok
+    assert (len(restarted.provider.told), restarted.events) == (1, [])
+
+
+def test_a_suspect_token_that_is_refused_is_solved_anew_and_held_against_nobody(restarted: Bench) -> None:
+    outcome = _run(_answering(restarted, refused(), accepted()))
+
+    [line] = _lines(restarted)
+    assert (outcome.ok, outcome.tokens_tried) == (True, 1)
+    assert (line.outcome, line.fault, line.error) == ("ok", None, None)
+    [renewed] = restarted.events
+    assert (renewed.name, renewed.data["why"]) == (events.TOKEN_RENEWED, "suspect")
+    assert restarted.provider.reported == []
+
+
+def test_the_new_one_for_a_suspect_token_is_judged_like_any_fresh_one(restarted: Bench) -> None:
+    outcome = _run(_answering(restarted, refused(), refused(), refused()))
+
+    assert (outcome.result, outcome.fault, outcome.tokens_tried) == (Result.FAILED, Fault.PRODUCT, 2)
+    assert len(set(_sent(restarted))) == 3
+    told = [(event.name, event.data.get("why")) for event in restarted.events]
+    assert told == [(events.TOKEN_RENEWED, "suspect"), (events.CONFIRMATION, None), (events.TOKEN_RENEWED, "fresh")]
+
+
+def test_a_suspect_token_says_nothing_where_no_new_one_can_be_had(restarted: Bench) -> None:
+    restarted.limits_rules = AccountLimits(run_budget=1)
+    outcome = _run(_answering(restarted, refused()))
+
+    [line] = _lines(restarted)
+    assert (outcome.result, outcome.fault) == (Result.INDETERMINATE, Fault.UNDETERMINED)
+    assert line.error is not None
+    assert line.error["code"] == "verdict"  # not refused_once, which is held against the form later
+    assert "may have been used before the store was restarted" in outcome.verdict.reason

@@ -779,6 +779,18 @@ def test_a_service_that_is_polled_too_often_is_left_alone_by_all_workers(solve: 
     assert [moment >= held_until for moment in polled] == [True]
 
 
+def test_no_task_is_paid_for_while_its_result_may_not_be_asked_for(solve: Solve) -> None:
+    solve.script(polls=[errors.RateLimited("ERROR: 1005", retry_after=300)])
+    with pytest.raises(errors.RateLimited):
+        solve.run(seconds=20)
+
+    late = another(solve)
+    with pytest.raises(errors.RateLimited, match="asked account 'main' to pause"):
+        late.run(seconds=20)
+
+    assert len(solve.bench.provider.told) == 1
+
+
 def test_a_pause_longer_than_the_attempt_ends_the_next_one_at_once(solve: Solve) -> None:
     solve.script(submits=[errors.RateLimited("ERROR: 1001", retry_after=600)])
     with pytest.raises(errors.RateLimited):
@@ -878,3 +890,23 @@ def test_a_resumed_task_remembers_the_tries_before_it(solve: Solve) -> None:
         solve.solver.resume(CHALLENGE, solve.grants, claim, solve.deadline(300), solve.tally)
 
     assert isinstance(solve.bench.store.claim("key", PRINT, "next", times=TIMES), Failed)
+
+
+# What it costs.
+
+
+def test_the_prices_of_all_solves_of_an_attempt_are_added_up(solve: Solve) -> None:
+    priced = Solution({"token": "x" * 40}, price=0.003)
+    for number in range(2):
+        solve.bench.provider = ScriptedProvider(polls=[priced])
+        each = Solve(solve.bench, key=f"key {number}")
+        each.tally = solve.tally
+        assert each.run().solution.price == 0.003
+
+    assert solve.tally.price == pytest.approx(0.006)
+
+
+def test_what_a_provider_does_not_say_has_no_price(solve: Solve) -> None:
+    solve.run()
+
+    assert solve.tally.price is None

@@ -68,7 +68,7 @@ seconds = st.floats(0, 1e10, allow_nan=False)
 def test_a_state_survives_json(
     now: float, age_bound: float, parts: dict[str, str], wait: float, cookies: dict[str, str]
 ) -> None:
-    solution = Solution(parts, task_id="t-1", wait=wait, cookies=cookies)
+    solution = Solution(parts, task_id="t-1", wait=wait, cookies=cookies, price=wait)
     for state in one_life(now, solution, age_bound):
         assert KeyState.from_json(json.loads(json.dumps(state.to_json()))) == state
 

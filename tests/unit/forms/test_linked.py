@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from urllib.parse import quote
 
 import pytest
 
@@ -107,6 +108,8 @@ def test_nothing_is_fetched_from_an_address_without_a_grant(site, html, spec, gr
         (ALTCHA, "altcha", CHALLENGE_URL, b"<html>", 200, "is no ALTCHA challenge"),
         (ALTCHA, "altcha", CHALLENGE_URL, b"[]", 200, "is no ALTCHA challenge"),
         (ALTCHA, "altcha", CHALLENGE_URL, b"[" * 9999, 200, "is no ALTCHA challenge"),
+        (ALTCHA, "altcha", CHALLENGE_URL, b'{"maxnumber":NaN}', 200, "is no ALTCHA challenge"),
+        (ALTCHA, "altcha", CHALLENGE_URL, b'{"maxnumber":1e999}', 200, "is no ALTCHA challenge"),
     ],
 )
 def test_what_is_no_challenge_is_a_broken_page(site, opened, kind, page, url, body, status, words):
@@ -121,6 +124,69 @@ def test_an_inline_image_that_is_none_is_a_broken_page(site, html, spec, grants,
         site.page(PAGE, html("image_inline").replace("iVBORw0KGgo", f"{text}iVBORw0KGgo"))
         with pytest.raises(PageError, match=r"is no (?:image in base64|PNG, JPEG or GIF)"):
             HttpFormDriver(lambda: site).open(spec(IMAGE), Url.parse(PAGE), grants, deadline)
+
+
+CODED = base64.b64encode(PNG + b"\xfb\xff").decode()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"data:image/png;base64,{CODED}",
+        f"DATA:image/PNG;BASE64,{CODED}",
+        f"data:image/png;base64,{CODED[:20]}\n    {CODED[20:]}",
+        f"data:image/png;base64,{CODED.rstrip('=')}",
+        f"data:image/png;base64,{quote(CODED, safe='')}",
+        f"data:image/png;charset=utf-8;base64,{CODED}",
+        f"data:;base64,{CODED}",
+        f"data:image/png,{quote(PNG + bytes([0xFB, 0xFF]))}",
+    ],
+)
+def test_an_inline_image_is_read_as_browsers_read_it(site, html, spec, grants, deadline, address):
+    site.page(PAGE, html("image").replace("/captcha/image?id=5f3a", address))
+    opened = HttpFormDriver(lambda: site).open(spec(IMAGE), Url.parse(PAGE), grants, deadline)
+
+    assert opened.challenge.data == {"image": CODED}
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("data:image/svg+xml;utf8,%3Csvg/%3E", "is no PNG, JPEG or GIF"),
+        ("data:image/webp;base64,UklGRg==", "is no PNG, JPEG or GIF"),
+        ("data:image/png;base64,iVé", "is no image in base64"),
+        ("data:", "is no PNG, JPEG or GIF"),
+        (f"data:image/png;base64,{CODED[:40]}{'A' * 4 * LARGEST_IMAGE}", "is larger than any service takes"),
+    ],
+)
+def test_an_inline_image_no_service_can_read_is_a_broken_page(site, html, spec, grants, deadline, address, words):
+    site.page(PAGE, html("image").replace("/captcha/image?id=5f3a", address))
+
+    with pytest.raises(PageError, match=words):
+        HttpFormDriver(lambda: site).open(spec(IMAGE), Url.parse(PAGE), grants, deadline)
+
+
+def test_a_redirect_of_what_a_widget_fetches_is_followed_as_browsers_do(site, opened):
+    site.redirect(IMAGE_URL, "/captcha/new.png")
+    site.page("https://shop.example/captcha/new.png", PNG, content_type="image/png")
+
+    assert opened("image", IMAGE).challenge.data == {"image": base64.b64encode(PNG).decode()}
+
+
+def test_a_redirect_to_an_address_without_a_grant_is_not_followed(site, opened):
+    site.redirect(CHALLENGE_URL, "https://other.example/challenge")
+
+    with pytest.raises(ScopeDenied, match=r"https://other.example/challenge is not authorised, and nothing was sent"):
+        opened("altcha", ALTCHA)
+    assert [asked.url for asked in site.asked] == [PAGE, CHALLENGE_URL]
+
+
+def test_redirects_without_an_end_are_a_broken_page(site, opened):
+    site.redirect(IMAGE_URL, IMAGE_URL)
+
+    with pytest.raises(PageError, match="captcha/image answers 302"):
+        opened("image", IMAGE)
+    assert len(site.asked) < 10
 
 
 @pytest.mark.parametrize(("kind", "error"), [("too_large", PageError), ("refused", TargetUnavailable)])

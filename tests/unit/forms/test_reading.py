@@ -171,11 +171,28 @@ def test_a_page_may_show_only_where_the_challenge_is(html, spec, page, kind, dat
 
 
 @pytest.mark.parametrize(
+    "place",
+    [
+        "document.getElementById('human')",
+        'document.querySelector("#human")',
+        "document .querySelector( '#human' )",
+        "'.person'",
+    ],
+)
+def test_a_script_may_render_into_an_element_it_looked_up(html, spec, place):
+    text = html("turnstile_rendered").replace('id="human"', 'class="a person" id="human"')
+    assert 'class="a person"' in text
+    assert "render('#human'," in text
+
+    assert read_page(text.replace("'#human'", place), URL, spec(TURNSTILE)).challenge.sitekey == TURNSTILE_KEY
+
+
+@pytest.mark.parametrize(
     ("page", "kind", "name", "start"),
     [
         ("altcha_inline", ALTCHA, "challenge_json", '{"algorithm":"SHA-256"'),
         ("altcha_v3_inline", ALTCHA, "challenge_json", '{"algorithm":"SHA-256"'),
-        ("image_inline", IMAGE, "image", "iVBORw0KGgo"),
+        ("image_inline", IMAGE, "image", "data:image/png;base64,iVBORw0KGgo"),
     ],
 )
 def test_a_page_may_show_the_challenge_itself(html, spec, page, kind, name, start):

@@ -46,10 +46,12 @@ def test_the_official_test_keys_are_those_the_vendors_publish() -> None:
     assert all(len(token) >= 20 for it in keys.values() for token in it.tokens.values())
 
 
-def test_a_test_key_is_one_of_its_own_type_only() -> None:
-    assert is_test_sitekey(CaptchaType.TURNSTILE, "2x00000000000000000000AB")
-    assert not is_test_sitekey(CaptchaType.HCAPTCHA, "2x00000000000000000000AB")
-    assert not is_test_sitekey(CaptchaType.GEETEST_V4, "")
+def test_a_test_key_is_known_on_a_widget_of_any_type_and_in_any_case() -> None:
+    keys = {key for it in FACTS.values() if it.test_keys for key in it.test_keys.sitekeys}
+
+    assert len(keys) == 9
+    assert all(is_test_sitekey(written) for key in keys for written in (key, key.upper(), key.lower()))
+    assert not any(is_test_sitekey(other) for other in ("", "6LeIxAcTAAAAA", "1x00000000000000000000AC"))
 
 
 def test_the_official_secrets_are_those_of_all_vendors() -> None:

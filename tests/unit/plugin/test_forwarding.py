@@ -15,7 +15,7 @@ from pytest_captcha_qa.plugin import newhooks
 from pytest_captcha_qa.plugin.forwarding import HOOKS, hook_extensions
 from pytest_captcha_qa.wiring.extensions import FUNCTIONS, Extension
 
-ROOT = Path("/work")
+ROOT = Path("/repo")
 impl = pluggy.HookimplMarker("pytest")
 
 
@@ -73,10 +73,10 @@ def test_every_function_of_an_extension_has_its_hook() -> None:
 
 
 def test_the_last_that_was_registered_comes_first_and_a_conftest_has_its_path(extensions) -> None:
-    plugins = {"lint": Recording(), "/work/qa/conftest.py": Recording(file="/work/qa/conftest.py"), "around": Around()}
+    plugins = {"lint": Recording(), "/repo/qa/conftest.py": Recording(file="/repo/qa/conftest.py"), "around": Around()}
     made = extensions(plugins)
     assert [(one.name, one.place) for one in made] == [
-        ("qa/conftest.py", "/work/qa/conftest.py"), ("lint", "lint")
+        ("qa/conftest.py", "/repo/qa/conftest.py"), ("lint", "lint")
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pytest_captcha_qa.plugin.reruns import most_tries
 
 def item(
     *,
-    plugin: bool = True,
+    plugin: str = "rerunfailures",
     force: int | None = None,
     reruns: int | None = None,
     mode: str | None = None,
@@ -19,7 +19,7 @@ def item(
 ) -> Any:
     options = {"force_reruns": force, "reruns": reruns, "reruns_mode": mode}
     config = SimpleNamespace(
-        pluginmanager=SimpleNamespace(hasplugin=lambda name: plugin and name == "rerunfailures"),
+        pluginmanager=SimpleNamespace(hasplugin=lambda name: name == plugin),
         getoption=lambda name, default=None: options.get(name, default),
         getini=lambda name: ini,
     )
@@ -35,13 +35,14 @@ def item(
         ({"reruns": 0, "ini": "4"}, 1),
         ({"force": 1, "reruns": 3}, 2),
         ({"ini": "many"}, 1),
-        ({"plugin": False, "reruns": 2}, 1),
+        ({"plugin": "", "reruns": 2}, 1),
+        ({"plugin": "pytest_rerunfailures", "reruns": 2}, 3),
         ({"mark": pytest.mark.flaky(reruns=3), "reruns": 1}, 4),
         ({"mark": pytest.mark.flaky(2)}, 3),
         ({"mark": pytest.mark.flaky}, 2),
         ({"mark": pytest.mark.flaky(reruns=3), "force": 1}, 2),
         ({"mark": pytest.mark.flaky(reruns=3), "reruns": 2, "mode": "append"}, 6),
-        ({"mark": pytest.mark.flaky(reruns=3), "plugin": False}, 1),
+        ({"mark": pytest.mark.flaky(reruns=3), "plugin": ""}, 1),
     ],
 )
 def test_the_options_and_the_marker_of_rerunfailures_tell_how_often_a_test_may_run(

@@ -350,6 +350,28 @@ def test_the_sandbox_takes_marked_tokens_only(kind: CaptchaType, value: object) 
     assert "realtoken" not in str(caught.value)
 
 
+SANDBOX_TOKENS = [
+    (CaptchaType.RECAPTCHA_V2, RECAPTCHA),
+    (CaptchaType.GEETEST_V3, {"challenge": "c", "validate": "5a9db0c4ca7a00", "seccode": "5a9db0c4ca7a00|jordan"}),
+    (CaptchaType.IMAGE, "QATEST7"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), SANDBOX_TOKENS)
+@pytest.mark.parametrize("dialect", [CAPTCHAAI, CAPSKIP, TWOCAPTCHA], ids=lambda dialect: dialect.name)
+def test_a_sandbox_behind_a_real_services_name_makes_tokens_for_this_machine_only(
+    dialect: Dialect, kind: CaptchaType, value: object
+) -> None:
+    client = ScriptedClient(_ok(value), _ok(value))
+    provider = HttpProvider(dialect, key=KEY, client=client, base_url=SANDBOX_URL)
+
+    assert provider.poll(_challenge(kind, page=LOCAL_PAGE), "1", _deadline()) is not None
+    with pytest.raises(ProviderError, match=r"is a sandbox: .* is not sent to https://shop\.example") as caught:
+        provider.poll(_challenge(kind, page=PUBLIC_PAGE), "1", _deadline())
+
+    assert ends_task(caught.value)
+
+
 @pytest.mark.parametrize(
     ("dialect", "page", "grant", "reason"),
     [
@@ -505,6 +527,11 @@ def test_the_key_is_neither_in_a_repr_nor_in_the_frames_of_a_failure() -> None:
 CAPSKIP_URL = Url.parse("http://127.0.0.1:8080")
 
 
+def test_an_id_that_repeats_the_key_is_none_for_it_would_stand_in_records() -> None:
+    with pytest.raises(ProviderUnavailable, match="an answer without a task id"):
+        _submit(ScriptedClient(_ok(f"id-{KEY}")))
+
+
 def _capskip(client: HttpClient, *, key: str = "", **more: Any) -> HttpProvider:
     return HttpProvider(CAPSKIP, key=key, client=client, base_url=CAPSKIP_URL, **more)
 
@@ -576,31 +603,37 @@ def _twocaptcha(client: HttpClient, **more: Any) -> HttpProvider:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "parts"),
+    ("body", "kind", "parts", "price"),
     [
-        ("OK|03AFtoken|0.00299", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
-        ({**_ok("03AFtoken"), "price": "0.00299"}, CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
-        ("OK|03AFtoken", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}),
-        ("OK|two words|0.5", CaptchaType.IMAGE, {"token": "two words"}),
+        ("OK|03AFtoken|0.00299", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}, 0.00299),
+        ({**_ok("03AFtoken"), "price": "0.00299"}, CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}, 0.00299),
+        ({**_ok("03AFtoken"), "price": -1}, CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}, None),
+        ("OK|03AFtoken", CaptchaType.RECAPTCHA_V2, {"token": "03AFtoken"}, None),
+        ("OK|1.5", CaptchaType.IMAGE, {"token": "1.5"}, None),
+        ("OK|two words|0.5", CaptchaType.IMAGE, {"token": "two words"}, 0.5),
         (
             "OK|challenge:c,validate:v,seccode:v|jordan|0.001",
             CaptchaType.GEETEST_V3,
             {"challenge": "c", "validate": "v", "seccode": "v|jordan"},
+            0.001,
         ),
         (
             "OK|challenge:c,validate:v,seccode:v|jordan",
             CaptchaType.GEETEST_V3,
             {"challenge": "c", "validate": "v", "seccode": "v|jordan"},
+            None,
         ),
     ],
 )
-def test_a_price_is_no_part_of_a_token(body: Any, kind: CaptchaType, parts: dict[str, str]) -> None:
+def test_a_price_is_kept_and_no_part_of_a_token(
+    body: Any, kind: CaptchaType, parts: dict[str, str], price: float | None
+) -> None:
     client = ScriptedClient(body)
 
     solution = _twocaptcha(client).poll(_challenge(kind), "77", _deadline())
 
     assert solution is not None
-    assert dict(solution.parts) == parts
+    assert (dict(solution.parts), solution.price) == (parts, price)
     assert client.sent[0][2]["action"] == "get2"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -115,6 +116,8 @@ def test_required_parameters_without_a_value_are_named(
         ('{"status":1,"request":null}', None),
         ('{"status":1,"request":{"id":1}}', None),
         ('{"status":1}', None),
+        ("OK|OK|3397637370", "3397637370"),
+        ('{"status":1,"request":"OK|3397637370"}', "3397637370"),
         ("OK|", None),
         ("OK|<html>", None),
     ],
@@ -190,6 +193,8 @@ def _solution(body: object, method: Method) -> dict[str, str] | None:
     [
         ("OK|03AF", "03AF"),
         ("OK|a|b|c", "a|b|c"),
+        ("OK|OK|03AF", "03AF"),
+        ({"status": 1, "request": "OK|03AF"}, "03AF"),
         ("OK|ERROR-in-a-token", "ERROR-in-a-token"),
         ("OK|xERROR_ZERO_BALANCEx", "xERROR_ZERO_BALANCEx"),
         ({"status": 1, "request": "03AF"}, "03AF"),
@@ -211,8 +216,30 @@ def test_a_token_is_found_where_any_service_puts_it(body: object, token: str | N
     assert _solution(body, V2) == (None if token is None else {"token": token})
 
 
-@pytest.mark.parametrize(("answer", "text"), [("two words", "two words"), ("привет", "привет"), ("a\nb", None)])
-def test_the_text_of_an_image_may_have_words_in_any_script(answer: str, text: str | None) -> None:
+@pytest.mark.parametrize("code", ["ERROR_CAPTCHA_UNSOLVABLE", "IP_BANNED", "CAPCHA_NOT_READY", "ERROR_OF_TOMORROW"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda code: {"result": code},
+        lambda code: {"request": "", "result": f" {code} "},
+        lambda code: {"request": None, "solution": {"token": code}},
+        lambda code: {"request": {"token": code}},
+        lambda code: {"request": f"OK|{code}"},
+        lambda code: {"request": f"{code}|0.00299"},
+    ],
+    ids=["result", "result beside request", "solution", "request", "text", "price"],
+)
+def test_a_code_in_the_place_of_a_token_is_no_token(code: str, place: Callable[[str], dict[str, Any]]) -> None:
+    answer = wire.read_answer(json.dumps({"status": 1, **place(code)}), CODES)
+
+    assert isinstance(answer, wire.Refusal if code in CODES else wire.Noise)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [("two words", "two words"), ("привет", "привет"), (2071, "2071"), (0, "0"), ("a\nb", None), (True, None)],
+)
+def test_the_text_of_an_image_may_have_words_in_any_script_or_be_a_number(answer: object, text: str | None) -> None:
     found = _solution({"status": 1, "request": answer}, IMAGE)
 
     assert found == (None if text is None else {"token": text})

@@ -51,6 +51,14 @@ def test_the_sample_of_the_contracts_comes_back_byte_for_byte():
     assert encode(sample_attempt()).decode() == SAMPLE + "\n"
 
 
+def test_a_price_is_written_only_where_it_is_known():
+    priced = json.loads(encode(replace(sample_attempt(), price=0.00085)))
+    assert priced == {**json.loads(SAMPLE), "price": 0.00085}
+    assert VALIDATOR.is_valid(priced)
+    assert from_json(priced).price == 0.00085
+    assert not VALIDATOR.is_valid({**priced, "price": "0.00085"})
+
+
 @pytest.mark.parametrize("cls", FIELDS, ids=lambda cls: cls.type)
 def test_every_field_of_a_line_is_listed_and_no_other(cls):
     listed = {"captcha" if key == "type" else key for key in FIELDS[cls]}

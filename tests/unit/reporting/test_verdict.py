@@ -239,3 +239,17 @@ def test_a_test_that_passed_when_it_was_run_again_is_flaky(attempt, run):
     verdict = decide(replace(GREEN, flaky=[NODE]), run(*tries, attempt(slug="login", nodeid="t.py::test_login")))
     assert (verdict.exit, verdict.flaky) == (0, 1)
     assert {form.slug: form.flaky for form in verdict.forms} == {"signup": 1, "login": 0}
+
+
+@pytest.mark.parametrize(
+    ("told", "prices", "price"),
+    [
+        ((0.003, 0.001), {}, 0.004),
+        ((0.003, None), {"main": 2.0}, 0.003),  # it takes nothing for a task that it did not solve
+        ((None, None), {}, None),
+        ((None, None), {"main": 2.0}, 0.006),
+    ],
+)
+def test_what_the_provider_says_of_its_prices_goes_before_the_accounts_own(attempt, run, told, prices, price):
+    first, second = attempt(submits=2, price=told[0]), attempt(submits=1, price=told[1])
+    assert decide(replace(GREEN, prices=prices), run(first, second)).price == price

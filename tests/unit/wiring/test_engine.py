@@ -152,11 +152,11 @@ def test_what_is_open_is_closed_though_the_footer_cannot_be_written(
         raise RecordError("the disk is full")
 
     monkeypatch.setattr(made._sink, "close", full)
-    for name in ("_store", "_limits", "_client"):
+    for name in ("_stores", "_client"):
         monkeypatch.setattr(getattr(made, name), "close", lambda name=name: closed.append(name))
     with pytest.raises(RecordError, match="the disk is full"):
         made.close(complete=True)
-    assert closed == ["_store", "_limits", "_client"]
+    assert closed == ["_stores", "_client"]
 
 
 def test_secrets_that_come_up_during_the_run_are_learned(environment: NewEnvironment, setup: RunSetup) -> None:

@@ -17,6 +17,7 @@ from pytest_captcha_qa.errors import (
     ConfigError,
     PageError,
     ProviderBusy,
+    ProviderError,
     ProviderUnavailable,
     ScopeDenied,
     Unsolvable,
@@ -288,6 +289,25 @@ def test_what_it_answers_goes_on_and_its_token_is_learned(
     assert made.polling(challenge) == PollTimes(0.1, 2.0)
     assert (made.balance(DEADLINE), made.threads(DEADLINE)) == (3.0, ThreadsInfo(5, 1))
     assert provider(Solving({"poll": None})).poll(challenge, "task-1", DEADLINE) is None
+
+
+def test_a_page_with_a_test_key_is_not_shown_to_it(provider: Make, challenge: Challenge) -> None:
+    made = Solving()
+    shown = replace(challenge, sitekey="6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI")
+
+    with pytest.raises(ConfigError, match=r"official test key 6LeIx.* takes no token of the provider"):
+        provider(made).supports(shown)
+    assert made.seen == []
+
+
+def test_no_token_of_the_sandbox_leaves_this_machine_by_way_of_an_extension(
+    provider: Make, challenge: Challenge, learned: list[str]
+) -> None:
+    solution = Solution({TOKEN: "0.c4ptchaqaSANDBOXrest"})
+    page = replace(challenge, type=CaptchaType.TURNSTILE)
+
+    with pytest.raises(ProviderError, match="a token of the sandbox, which is for this machine only"):
+        provider(Solving({"poll": solution})).poll(page, "task-1", DEADLINE)
 
 
 @pytest.mark.parametrize(

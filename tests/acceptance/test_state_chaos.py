@@ -1,4 +1,6 @@
-"""Eight processes on one SQLite file, killed at random and with leases that lapse under way: what must hold of it all.
+"""Eight processes on one store, killed at random and with leases that lapse under way: what must hold of it all.
+
+One store is a SQLite file, the other a Redis that is itself killed and started again, with all it has acknowledged.
 
 Every process writes what it did, and when, to a file of its own; a line that was written outlives a SIGKILL.
 """
@@ -14,28 +16,41 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_captcha_qa.engine.ports import Busy, Granted, Lease, Ready, Resume, Won
-from pytest_captcha_qa.errors import OwnerLost
+from pytest_captcha_qa.errors import OwnerLost, StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
+from pytest_captcha_qa.model.store import StoreAddress
 from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.state.redis import RedisStore
+from pytest_captcha_qa.state.redis_link import RedisLink
 from pytest_captcha_qa.state.sqlite import SqliteStore
 
-WORKERS, KEYS, KILLS = 8, 300, 120
+WORKERS = 8
 SECONDS_BETWEEN_KILLS = 0.25
 LONGEST = 150.0
 FORM = Fingerprint("signup")
 # Leases that a busy machine lets lapse now and then, while tasks and tokens outlive the test.
 TIMES = KeyTimes(lease=0.3, renew=0.1, http=0.2, solve=600, redelivery=600, keep=600)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many keys there are, and how often something is killed meanwhile."""
+
+    keys: int
+    kills: int
+    restarts: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,19 +78,27 @@ class Ledger:
 class Worker:
     """Brings every key to its end once, or finds that others did."""
 
-    def __init__(self, store: Path, ledger: Path, seed: int) -> None:
-        self._store = SqliteStore(store)
+    def __init__(self, store: Path | str, keys: int, ledger: Path, seed: int) -> None:
+        self._store: SqliteStore | RedisStore = (
+            SqliteStore(store) if isinstance(store, Path) else RedisStore(RedisLink(StoreAddress.parse(store)))
+        )
+        self._keys = keys
         self._ledger = Ledger(ledger)
         self._random = random.Random(seed)
         self._owner = f"owner {seed}"
         self._pause = threading.Event()
 
     def run(self) -> None:
-        left = [f"{number:064x}" for number in range(KEYS)]
+        left = [f"{number:064x}" for number in range(self._keys)]
         while left:
             self._random.shuffle(left)
-            left = [key for key in left if not self._settled(key)]
+            left = [key for key in left if not self._is_over(key)]
             self._pause.wait(0.02)
+
+    def _is_over(self, key: str) -> bool:
+        with suppress(StoreUnavailable):  # it was killed; whether it has done the last thing it was asked is not known
+            return self._settled(key)
+        return False
 
     def _settled(self, key: str) -> bool:
         asked = time.monotonic()
@@ -124,20 +147,20 @@ class Worker:
         self._pause.wait(self._random.uniform(0.3, 0.8) if slow else self._random.uniform(0, 0.01))
 
 
-def work(store: Path, ledger: Path, seed: int) -> None:
-    Worker(store, ledger, seed).run()
+def work(store: Path | str, keys: int, ledger: Path, seed: int) -> None:
+    Worker(store, keys, ledger, seed).run()
 
 
 class Crew:
     """Eight processes; one that is killed is replaced by another that has to begin anew."""
 
-    def __init__(self, folder: Path) -> None:
-        self.store = folder / "state" / "keys.sqlite3"
-        self.killed = 0
+    def __init__(self, folder: Path, store: Path | str, plan: Plan, restart: Callable[[], None]) -> None:
+        self._store, self._plan, self._restart = store, plan, restart
+        self.killed = self.restarted = 0
         self._ledgers = folder / "ledgers"
         self._ledgers.mkdir()
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([SqliteStore.__module__])
+        self._context.set_forkserver_preload([SqliteStore.__module__, RedisStore.__module__])
         self._hired = 0
         self._random = random.Random(7)
         self._working = [self._hire() for _ in range(WORKERS)]
@@ -145,7 +168,10 @@ class Crew:
     def run(self) -> None:
         """Kill one after the other, then let the last ones come to an end."""
         until, pause = time.monotonic() + LONGEST, threading.Event()
-        while self.killed < KILLS:
+        while self.killed < self._plan.kills:
+            if self.restarted * self._plan.kills < self.killed * self._plan.restarts:
+                self._restart()
+                self.restarted += 1
             pause.wait(self._random.uniform(0, 2 * SECONDS_BETWEEN_KILLS))
             assert time.monotonic() < until, f"only {self.killed} kills in {LONGEST:g} s"
             self._replace(self._random.randrange(WORKERS))
@@ -174,7 +200,7 @@ class Crew:
     def _hire(self) -> BaseProcess:
         self._hired += 1
         process = self._context.Process(
-            target=work, args=(self.store, self._ledgers / f"{self._hired}.jsonl", self._hired)
+            target=work, args=(self._store, self._plan.keys, self._ledgers / f"{self._hired}.jsonl", self._hired)
         )
         process.start()
         return process
@@ -191,31 +217,52 @@ def handed_out_after_use(deeds: Iterable[Deed]) -> list[Deed]:
     return [deed for deed in deeds if deed.what == "handed out" and deed.moment > won.get(deed.token, float("inf"))]
 
 
-@pytest.mark.soak
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork server and SIGKILL")
-def test_kills_and_lapsed_leases_neither_use_a_token_twice_nor_submit_beyond_what_is_counted(tmp_path: Path) -> None:
-    crew = Crew(tmp_path)
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork server and SIGKILL")
+
+
+def audited(crew: Crew, plan: Plan) -> None:
+    """Let the crew work, and look at all that it did."""
     try:
         crew.run()
     finally:
         crew.dismiss()
     deeds = crew.deeds()
     won, submits, accepted = (count(deeds, what) for what in ("won", "submit", "accepted"))
+    unknown = submits - accepted
+    renewed = {each for each in submits if each[1] > 1}
+    print(
+        f"{plan.keys} keys, {crew.killed} kills, {crew.restarted} restarts: {submits.total()} submits, "
+        f"{len(renewed)} renewed, {unknown.total()} unknown (W1), {won.total()} tokens used"
+    )
 
-    assert crew.killed == KILLS
+    assert (crew.killed, crew.restarted) == (plan.kills, plan.restarts)
     assert max(won.values()) == 1
     assert max(Counter(deed.token for deed in deeds if deed.what == "won").values()) == 1
     assert handed_out_after_use(deeds) == []
     # A submit whose task the store has is never made again; one whose task was lost on the way (W1) may be.
     assert max(accepted.values()) == 1
-    unknown = submits - accepted
     assert all(submits[each] <= 1 + unknown[each] for each in submits)
-    renewed = {each for each in submits if each[1] > 1}
-    assert submits.total() <= KEYS + len(renewed) + unknown.total()
+    assert submits.total() <= plan.keys + len(renewed) + unknown.total()
     # All that happened did happen: else the test would hold of processes that never came to anything.
-    assert {key for key, _ in submits} == {f"{number:064x}" for number in range(KEYS)}
-    assert unknown.total() > 0
+    assert {key for key, _ in submits} == {f"{number:064x}" for number in range(plan.keys)}
     assert renewed
-    with sqlite3.connect(crew.store) as file:
+
+
+@pytest.mark.soak
+def test_kills_neither_use_a_token_twice_nor_submit_beyond_what_is_counted(tmp_path: Path) -> None:
+    plan, path = Plan(300, 120), tmp_path / "state" / "keys.sqlite3"
+    audited(Crew(tmp_path, path, plan, lambda: None), plan)
+    with sqlite3.connect(path) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     file.close()
+
+
+@pytest.mark.parametrize("plan", [Plan(100, 20, 2), pytest.param(Plan(1000, 120, 12), marks=pytest.mark.soak)], ids=str)
+def test_the_same_holds_on_a_redis_that_is_killed_too(tmp_path: Path, start_redis: Any, plan: Plan) -> None:
+    server = start_redis("--appendonly", "yes", "--appendfsync", "always")
+
+    def restart() -> None:
+        server.kill()
+        server.start()
+
+    audited(Crew(tmp_path, server.url, plan, restart), plan)
