@@ -96,31 +96,34 @@ class Obtainer:
 
     def _work(self, order: Order, claim: Granted | Resume, tally: Tally) -> Held | None:
         """Return the token of the task this owner makes or resumes; None to ask the store again."""
+
+        def lost(error: CaptchaQAError) -> None:
+            self._tell_lost_task(order, claim, error)
+
         try:
             if isinstance(claim, Resume):
-                ready = self.solver.resume(order.challenge, order.grants, claim, order.deadline, tally)
+                ready = self.solver.resume(order.challenge, order.grants, claim, order.deadline, tally, lost)
                 return self._held(order, ready, Source.RESUMED, suspect=claim.suspect)
             self._tell_takeover(order, claim)
-            ready = self.solver.solve(order.challenge, order.grants, claim, order.deadline, tally)
+            ready = self.solver.solve(order.challenge, order.grants, claim, order.deadline, tally, lost)
             return self._held(order, ready, Source.SOLVED)
         except OwnerLost:
             return None
         except ProviderError as error:
             if not may_make_another_task(error, claim.tries):
                 raise
-            self._tell_lost_task(order, claim, error)
             return None
 
     def _tell_takeover(self, order: Order, granted: Granted) -> None:
         if granted.event is not None:
-            self.emit(events.Event(granted.event, {"slug": order.key.form}))
+            self.emit(events.Event(granted.event, order.named))
         if granted.replaced is not None:
-            data: dict[str, events.EventValue] = {"slug": order.key.form, "why": granted.replaced}
-            self.emit(events.Event(events.TOKEN_RENEWED, data | {"generation": granted.lease.generation}))
+            data: dict[str, events.EventValue] = {"why": granted.replaced, "generation": granted.lease.generation}
+            self.emit(events.Event(events.TOKEN_RENEWED, order.named | data))
 
-    def _tell_lost_task(self, order: Order, claim: Granted | Resume, error: ProviderError) -> None:
+    def _tell_lost_task(self, order: Order, claim: Granted | Resume, error: CaptchaQAError) -> None:
         """Name the window through which a second task is made: every submit beyond the first is an event."""
-        data = {"slug": order.key.form, "task_id": error.task_id}
+        data = order.named | {"task_id": error.task_id}
         if isinstance(claim, Resume) and isinstance(error, TaskUnknown):
             # Some services let a token be read once: perhaps a worker did that and could not store it.
             self.emit(events.Event(events.TOKEN_LOST, data))
@@ -220,6 +223,11 @@ class Order:
     deadline: Deadline
     fresh: bool = True
     shared_as: Fingerprint | None = None
+
+    @property
+    def named(self) -> dict[str, events.EventValue]:
+        """What events say of the key: its form, and the start of its hash, by which `captcha-qa state` shows it."""
+        return {"slug": self.key.form, "key": self.key.digest[:8]}
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -132,7 +132,7 @@ class SharedLogin:
 
     def _drop(self, claimed: Resume) -> None:
         """Give up the task of a crashed process: its token would belong to a page that nobody has open."""
-        data = {"slug": self._form.slug, "task_id": claimed.task_id}
+        data = {"slug": self._form.slug, "key": claimed.lease.key[:8], "task_id": claimed.task_id}
         self._services.emit(events.Event(events.TOKEN_LOST, data))
         self._services.obtainer.store.failed(claimed.lease, TaskUnknown.code, not_before=0.0)
 

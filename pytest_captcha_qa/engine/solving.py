@@ -27,11 +27,12 @@ from pytest_captcha_qa.engine.reactions import (
     may_make_another_task,
 )
 from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.engine.task import Keeper, Tally, Task
+from pytest_captcha_qa.engine.task import Keeper, Tally, Task, Told, untold
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
     BudgetExhausted,
     CaptchaQAError,
+    ConfigError,
     DeadlineExceeded,
     KeyRejected,
     ProviderBusy,
@@ -73,28 +74,49 @@ class Solver:
         return Breaker(f"{admission.account}:{calls}", admission.name, admission.limits, self.clock, admission.scale)
 
     def solve(
-        self, challenge: Challenge, grants: GrantSource, granted: Granted, deadline: Deadline, tally: Tally
+        self,
+        challenge: Challenge,
+        grants: GrantSource,
+        granted: Granted,
+        deadline: Deadline,
+        tally: Tally,
+        lost: Told = untold,
     ) -> Ready:
-        """Return the token of a new task.
+        """Return the token of a new task; `lost` is told of its error, before the store is, if another may be made.
 
         Raises:
             ProviderError, BalanceExhausted, KeyRejected, BudgetExhausted, ScopeDenied: what ended it. The key is marked
                 failed, and retryable if another task may be made; a task that was accepted and is not at its end stays.
+            ConfigError: the provider is polled at times at which no token can be had; nothing was submitted.
             OwnerLost: another owner took the key over.
             DeadlineExceeded, Stopped: the task id stays in the store, so the next caller resumes.
         """
-        task = Task(challenge, grants, granted.lease, deadline, tally, tries=granted.tries)
+        task = Task(challenge, grants, granted.lease, deadline, tally, granted.tries, lost)
         with self._given_up_on_error(task):
+            self._check_polling(task)
             return self._submit_until_accepted(task)
 
     def resume(
-        self, challenge: Challenge, grants: GrantSource, resume: Resume, deadline: Deadline, tally: Tally
+        self,
+        challenge: Challenge,
+        grants: GrantSource,
+        resume: Resume,
+        deadline: Deadline,
+        tally: Tally,
+        lost: Told = untold,
     ) -> Ready:
         """Return the token of a task that was submitted earlier, here or by a worker that is gone."""
-        task = Task(challenge, grants, resume.lease, deadline, tally, tries=resume.tries)
+        task = Task(challenge, grants, resume.lease, deadline, tally, resume.tries, lost)
         task.resumed(resume, self.clock.monotonic())
         with self._given_up_on_error(task), self.admission.occupied() as task.slot:
             return self._poller.token(task, first=0.0)
+
+    def _check_polling(self, task: Task) -> None:
+        """Refuse to pay for a token that could not be used (R1.8); an extension says itself when it is polled."""
+        polling = self.provider.polling(task.challenge)
+        problems = task.lease.times.polling_problems(polling.first, polling.interval)
+        if problems:
+            raise ConfigError(f"the provider of account {self.admission.name!r} cannot be used: {'; '.join(problems)}")
 
     def _submit_until_accepted(self, task: Task) -> Ready:
         tries = SubmitTries(self.admission.scale)
@@ -162,7 +184,7 @@ class Solver:
         pause = tries.pause_after(error)
         self._tell_account(error, task, pause)
         if isinstance(error, ProviderUnavailable) and error.sent:
-            self.emit(events.Event(events.SUBMIT_UNKNOWN, {"code": error.code}))
+            self.emit(events.Event(events.SUBMIT_UNKNOWN, {"key": task.lease.key[:8], "code": error.code}))
         if pause is None or self._submits.is_out or pause >= task.deadline.remaining():
             raise error
         self.emit(events.Event(events.SOLVE_RETRIED, {"code": error.code, "pause": round(pause, 3)}))
@@ -199,6 +221,8 @@ class Solver:
             raise
         except CaptchaQAError as error:
             if task.id is None or ends_task(error):
+                if may_make_another_task(error, task.tries):
+                    task.lost(error)  # first, or a crash after the write leaves a second task that nobody told of
                 with suppress(StoreUnavailable):  # the lease lapses by itself; what happened matters more
                     self.store.failed(task.lease, error.code, not_before=_retry_from(error, task.tries))
             raise

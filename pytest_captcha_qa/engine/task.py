@@ -10,11 +10,16 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.ports import Clock, GrantSource, Lease, Resume, StateStore
 from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.errors import OwnerLost
+from pytest_captcha_qa.errors import CaptchaQAError, OwnerLost
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.scope import ScopeGrant
 
 _T = TypeVar("_T")
+Told = Callable[[CaptchaQAError], None]
+
+
+def untold(error: CaptchaQAError) -> None:
+    """Take the news of a lost task and do nothing."""
 
 
 @dataclass(slots=True)
@@ -41,7 +46,7 @@ class Task:
 
     `tries`: failed tries of the key before this one; `slot`: the account's slot it holds. Once the provider has
     accepted it, it has an `id`; `accepted`, `not_ready` (last known not to be) and `kept` (lease and slot were last
-    renewed) are on the monotonic clock.
+    renewed) are on the monotonic clock. `lost` is told what ended it where another may be made in its place.
     """
 
     challenge: Challenge
@@ -50,6 +55,7 @@ class Task:
     deadline: Deadline
     tally: Tally
     tries: int = 0
+    lost: Told = untold
     slot: str | None = None
     id: str | None = None
     accepted: float = 0.0
@@ -124,5 +130,5 @@ class Keeper:
         try:
             return write()
         except OwnerLost:
-            self.emit(events.Event(events.TASK_ORPHANED, {"task_id": task.id}))
+            self.emit(events.Event(events.TASK_ORPHANED, {"key": task.lease.key[:8], "task_id": task.id}))
             raise

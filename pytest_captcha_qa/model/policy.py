@@ -127,10 +127,32 @@ class KeyTimes:
             found.append(f"a token may be kept {self.keep:g} s: the margin eats the whole validity")
         if self.renew * 2 > self.lease:
             found.append(f"a lease of {self.lease:g} s renewed every {self.renew:g} s lapses after one lost renewal")
+        if self.lease <= self.renew + self.http:
+            found.append(
+                f"a lease of {self.lease:g} s renewed every {self.renew:g} s lapses while one call of the provider, "
+                f"which may take {self.http:g} s, is waited for"
+            )
         if self.redelivery <= 0:
             found.append("the retry interval must be positive")
+        elif self.redelivery < self.lease:
+            found.append(
+                f"all retries are over after {self.redelivery:g} s, while a worker that crashed holds its key for "
+                f"{self.lease:g} s: the task it had paid for may be forgotten by then and would be paid for again"
+            )
         if self.tombstone <= self.solve:
             found.append("a finished key would be forgotten before its task can be redelivered")
+        return found
+
+    def polling_problems(self, first: float, interval: float) -> list[str]:
+        """Return why polls at these times cannot work, in words; `first`, `interval`: seconds, as in PollTimes."""
+        found = []
+        if first >= self.solve:
+            found.append(f"the first poll comes after {first:g} s, when the {self.solve:g} s of a solve are over")
+        if interval >= self.keep:
+            found.append(
+                f"a token found by polls {interval:g} s apart may be that old, and is kept for {self.keep:g} s: it "
+                "would be expired when it is found"
+            )
         return found
 
 

@@ -164,6 +164,11 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "retry_interval = 0\naccount =",
         "retry_interval: cannot be 0: the retry interval",
     ),
+    "retry interval below the lease": (
+        "account =",
+        "retry_interval = 9\naccount =",
+        "retry_interval: cannot be 9: all retries are over after 27 s, while a worker that crashed holds its key",
+    ),
     "retry interval infinite": ("account =", "retry_interval = inf\naccount =", "must be an ordinary number"),
     "store loss": ("account =", 'on_store_loss = "go"\naccount =', "allowed: continue, owned, stop"),
     "identity": (

@@ -277,6 +277,29 @@ def test_a_resumed_task_that_is_gone_may_be_a_token_that_was_read_and_lost(bench
     assert (held.source, tally.submits) == (Source.SOLVED, 1)
     assert _told(bench) == [(events.TOKEN_LOST, None)]
     assert bench.events[0].data["task_id"] == "theirs"
+    assert bench.events[0].data["key"] == granted.lease.key[:8]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_lost_task_is_told_before_the_store_lets_another_be_made(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, resumed: bool
+) -> None:
+    if resumed:
+        granted = _claim(bench)
+        assert isinstance(granted, Granted)
+        bench.store.intend(granted.lease)
+        bench.store.submitted(granted.lease, "theirs")
+    bench.provider = ScriptedProvider(polls=[errors.TaskUnknown("which?")])
+
+    def crash(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.store, "failed", crash)
+
+    with pytest.raises(KeyboardInterrupt):
+        _obtain(bench)
+
+    assert _told(bench) == [(events.TOKEN_LOST, None) if resumed else (events.TOKEN_RENEWED, "task_unknown")]
 
 
 @pytest.mark.parametrize("call", ["renew", "intend", "submitted", "solved"])

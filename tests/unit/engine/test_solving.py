@@ -8,7 +8,7 @@ import pytest
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.key_state import State
-from pytest_captcha_qa.engine.ports import Failed, Granted, GrantSource, Ready, Resume, ThreadsInfo
+from pytest_captcha_qa.engine.ports import Failed, Granted, GrantSource, PollTimes, Ready, Resume, ThreadsInfo
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.engine.task import Tally
@@ -910,3 +910,13 @@ def test_what_a_provider_does_not_say_has_no_price(solve: Solve) -> None:
     solve.run()
 
     assert solve.tally.price is None
+
+
+@pytest.mark.parametrize("times", [PollTimes(first=TIMES.solve, interval=1), PollTimes(first=1, interval=TIMES.keep)])
+def test_nothing_is_submitted_where_no_poll_could_bring_a_usable_token(solve: Solve, times: PollTimes) -> None:
+    solve.bench.provider = ScriptedProvider(times=times)
+
+    with pytest.raises(errors.ConfigError, match="cannot be used"):
+        solve.run()
+
+    assert (solve.bench.provider.told, solve.tally.submits, solve.state) == ([], 0, State.FAILED)

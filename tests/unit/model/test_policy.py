@@ -45,6 +45,8 @@ def test_redelivery_is_the_orchestrators_interval_times_its_tries() -> None:
     [
         ({"keep": 0}, "the margin eats the whole validity"),
         ({"renew": 16}, "lapses after one lost renewal"),
+        ({"lease": 18}, "lapses while one call of the provider, which may take 8 s"),
+        ({"redelivery": 29}, "all retries are over after 29 s, while a worker that crashed holds its key for 30 s"),
         ({"redelivery": 0}, "the retry interval must be positive"),
         ({"redelivery": -1}, "would be forgotten before its task can be redelivered"),
     ],
@@ -52,6 +54,19 @@ def test_redelivery_is_the_orchestrators_interval_times_its_tries() -> None:
 def test_times_that_cannot_work_are_refused_with_the_reason(change: dict[str, float], problem: str) -> None:
     assert GOOD.problems() == []
     assert any(problem in found for found in dataclasses.replace(GOOD, **change).problems())
+
+
+@pytest.mark.parametrize(
+    ("first", "interval", "problem"),
+    [
+        (300, 5, "the first poll comes after 300 s, when the 300 s of a solve are over"),
+        (5, 110, "polls 110 s apart may be that old, and is kept for 110 s: it would be expired when it is found"),
+    ],
+)
+def test_polls_at_which_no_token_can_be_had_are_refused(first: float, interval: float, problem: str) -> None:
+    assert GOOD.polling_problems(299, 109) == []
+    [found] = GOOD.polling_problems(first, interval)
+    assert problem in found
 
 
 def test_the_budget_of_an_attempt_is_that_of_its_stages() -> None:
