@@ -6,6 +6,8 @@ CaptchaQAError
 │   ├── MissingSecret           a variable or file that should hold a secret is empty
 │   └── AccessNotConfigured     a login page or 401/403 stood in place of the page or the proof
 ├── ScopeDenied                 the target is not authorised; nothing was sent (exit 15)
+├── VerificationBypassed        a probe was accepted that must be refused (exit 14)
+├── ProbeFailed                 a probe crashed the site, or was accepted beside a control that failed (exit 1)
 ├── PageError                   the page under test is broken: no widget, no form, a 5xx (exit 1)
 ├── TargetUnavailable           the site under test cannot be reached (exit 12)
 ├── SessionRefused              the site refused the login that many tests share (exit 1)
@@ -110,6 +112,22 @@ class ScopeDenied(CaptchaQAError):
         """Keep the stable reason beside the sentence."""
         super().__init__(message)
         self.reason = reason
+
+
+class VerificationBypassed(CaptchaQAError):
+    """A form accepts what it must refuse, while it accepts good tokens."""
+
+    code = "verification_bypassed"
+    exit_code = 14
+    fault = "product"
+
+
+class ProbeFailed(CaptchaQAError):
+    """A probe crashed the site, or something it must refuse was accepted while good tokens were refused."""
+
+    code = "probe_failed"
+    exit_code = 1
+    fault = "product"
 
 
 class PageError(CaptchaQAError):

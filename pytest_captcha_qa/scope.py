@@ -243,18 +243,20 @@ def ensure(grant: ScopeGrant, url: Url) -> None:
         )
 
 
-def fake_grant(origin: Origin, *, env: str = "test") -> ScopeGrant:
+def fake_grant(
+    origin: Origin, *, env: str = "test", probes: Probes = Probes.NONE, kind: EnvKind = EnvKind.DEMO
+) -> ScopeGrant:
     """Return a grant marked as fake for the scripted adapters of `testing`; real adapters refuse it."""
     return ScopeGrant(
         _SEAL,
         env=env,
-        kind=EnvKind.DEMO,
+        kind=kind,
         origin=origin,
         source=TokenSource.SANDBOX,
         loopback=origin.is_loopback,
         weak=False,
         fake=True,
-        probes=Probes.NONE,
+        probes=probes,
         sitekeys=frozenset(),
         max_solves_per_hour=None,
         _monotonic=time.monotonic,

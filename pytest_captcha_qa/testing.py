@@ -21,13 +21,14 @@ from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied
 from pytest_captcha_qa.model.attempt import KeyMode, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import Binding, CaptchaType, facts
-from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec, Rule
+from pytest_captcha_qa.model.draft import Draft, Wire
+from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec, Rule
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import AccountLimits
 from pytest_captcha_qa.model.record import Line
 from pytest_captcha_qa.model.token import TOKEN, Solution
 from pytest_captcha_qa.model.url import Url
-from pytest_captcha_qa.scope import ScopeGrant, fake_grant
+from pytest_captcha_qa.scope import Probes, ScopeGrant, fake_grant
 from pytest_captcha_qa.state.memory import MemoryLimits, MemoryStore
 
 BASE_URL = Url.parse("http://127.0.0.1:9")
@@ -82,12 +83,14 @@ class FakeGrants:
     """Grants everything on the origins it was given, with grants marked as fake."""
 
     origins: tuple[str, ...] = (str(BASE_URL.origin),)
+    probes: Probes = Probes.ALL
+    kind: EnvKind = EnvKind.DEMO
 
     def grant(self, url: Url) -> ScopeGrant:
         """Return a fake grant, or raise ScopeDenied for another origin."""
         if str(url.origin) not in self.origins:
             raise ScopeDenied(f"{url.origin} is not among the test's origins", reason="origin_not_listed")
-        return fake_grant(url.origin)
+        return fake_grant(url.origin, probes=self.probes, kind=self.kind)
 
 
 Scripted = CaptchaQAError | Solution | str | None
@@ -156,12 +159,17 @@ class ScriptedProvider:
 
 @dataclass
 class ScriptedForm:
-    """An opened form that answers from a script; when it is used up it accepts. `posted` lists what was sent."""
+    """An opened form that answers from a script; when it is used up it accepts. `posted` lists what was sent.
+
+    `sent` lists the drafts of probes; `judge`, if there is one, answers every submit in the script's place.
+    """
 
     challenge: Challenge
     page: Url
     answers: Iterable[Answer | CaptchaQAError] = ()
     posted: list[tuple[Solution | None, Mapping[str, str]]] = field(default_factory=list)
+    judge: Callable[[Draft], Answer] | None = None
+    sent: list[Draft] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._answers = iter(self.answers)
@@ -172,6 +180,20 @@ class ScriptedForm:
         """Return the next answer."""
         grants.grant(self.page)
         self.posted.append((solution, dict(fields)))
+        return self.judge(self.draft(solution, fields)) if self.judge is not None else self._answered()
+
+    def draft(self, solution: Solution | None, fields: Mapping[str, str]) -> Draft:
+        """Return a draft of the fields, and of the solution in a field `token`."""
+        token = [(TOKEN, solution.text)] if solution is not None else []
+        return Draft("POST", self.page, Wire.FORM, (*fields.items(), *token), (TOKEN,))
+
+    def send(self, draft: Draft, grants: GrantSource, deadline: Deadline) -> Answer:
+        """Return the next answer, or what `judge` makes of the draft."""
+        grants.grant(draft.target)
+        self.sent.append(draft)
+        return self.judge(draft) if self.judge is not None else self._answered()
+
+    def _answered(self) -> Answer:
         answer = next(self._answers, accepted(self.page))
         if isinstance(answer, CaptchaQAError):
             raise answer
@@ -180,10 +202,14 @@ class ScriptedForm:
 
 @dataclass
 class ScriptedDriver:
-    """Opens every form as a ScriptedForm. `opened` lists them; `fails` is raised instead, if set."""
+    """Opens every form as a ScriptedForm. `opened` lists them; `fails` is raised instead, if set.
+
+    `judge` answers every submit in the script's place.
+    """
 
     answers: Iterable[Answer | CaptchaQAError] = ()
     fails: CaptchaQAError | None = None
+    judge: Callable[[Draft], Answer] | None = None
     opened: list[ScriptedForm] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -199,7 +225,7 @@ class ScriptedDriver:
         bound = facts(form.type).binding is Binding.PAGE
         data = {"challenge": f"load-{len(self.opened)}"} if bound else {}
         challenge = Challenge(form.type, form.sitekey or "sitekey", url, action=form.action, data=data)
-        self.opened.append(ScriptedForm(challenge, url, self._answers))
+        self.opened.append(ScriptedForm(challenge, url, self._answers, judge=self.judge))
         return self.opened[-1]
 
 

@@ -14,6 +14,7 @@ from pytest_captcha_qa.cli.check import check
 from pytest_captcha_qa.cli.cleanup import cleanup
 from pytest_captcha_qa.cli.explain import explain
 from pytest_captcha_qa.cli.sandbox import sandbox
+from pytest_captcha_qa.cli.standin import standin
 from pytest_captcha_qa.cli.state import state
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 
@@ -35,6 +36,7 @@ app.command()(cleanup)
 app.command()(explain)
 app.command()(sandbox)
 app.command()(state)
+app.command()(standin)
 
 
 def _print_version(wanted: bool) -> None:

@@ -65,8 +65,7 @@ class ProviderTraits:
     """What is true of a provider: what its tokens prove, whether it takes a key and an address.
 
     `default_key`: the variable its key stands in by custom; `default_address`: where it is without `url_env`;
-    `scalable`: whether it can solve faster; `spoken`: whether this version has a dialect for it; `patience`: least
-    seconds that a solve is given, whatever its type.
+    `scalable`: whether it can solve faster; `patience`: least seconds that a solve is given, whatever its type.
     """
 
     source: TokenSource
@@ -75,7 +74,6 @@ class ProviderTraits:
     default_key: str | None = None
     default_address: Callable[[Variables], str] | None = None
     scalable: bool = False
-    spoken: bool = False
     patience: float = 0.0
 
 
@@ -84,20 +82,20 @@ _CAPSKIP_PATIENCE = 450.0
 
 # R3.4: CapSkip runs on the team's own machine and has variables of its own. Clouds have fixed addresses.
 PROVIDERS: dict[ProviderName, ProviderTraits] = {
-    ProviderName.CAPTCHAAI: ProviderTraits(TokenSource.LIVE, Need.REQUIRED, spoken=True),
+    ProviderName.CAPTCHAAI: ProviderTraits(TokenSource.LIVE, Need.REQUIRED),
     ProviderName.CAPSKIP: ProviderTraits(
         TokenSource.LIVE, Need.OPTIONAL, Need.OPTIONAL,
-        default_key="CAPSKIP_API_KEY", default_address=_capskip_address, spoken=True,
+        default_key="CAPSKIP_API_KEY", default_address=_capskip_address,
         patience=_CAPSKIP_PATIENCE,
     ),
-    ProviderName.TWOCAPTCHA: ProviderTraits(TokenSource.LIVE, Need.REQUIRED, spoken=True),
-    ProviderName.TESTKEYS: ProviderTraits(TokenSource.TESTKEYS, Need.NONE, spoken=True),
-    ProviderName.SANDBOX: ProviderTraits(TokenSource.SANDBOX, Need.OPTIONAL, Need.OPTIONAL, scalable=True, spoken=True),
+    ProviderName.TWOCAPTCHA: ProviderTraits(TokenSource.LIVE, Need.REQUIRED),
+    ProviderName.TESTKEYS: ProviderTraits(TokenSource.TESTKEYS, Need.NONE),
+    ProviderName.SANDBOX: ProviderTraits(TokenSource.SANDBOX, Need.OPTIONAL, Need.OPTIONAL, scalable=True),
     ProviderName.STANDIN: ProviderTraits(TokenSource.STANDIN, Need.OPTIONAL, Need.REQUIRED),
 }  # fmt: skip
 
 # What an extension makes (R0): always a real provider, whatever it says of itself.
-TEAM_PROVIDER = ProviderTraits(TokenSource.LIVE, Need.OPTIONAL, Need.OPTIONAL, spoken=True)
+TEAM_PROVIDER = ProviderTraits(TokenSource.LIVE, Need.OPTIONAL, Need.OPTIONAL)
 
 
 def traits_of(provider: str) -> ProviderTraits:

@@ -21,6 +21,7 @@ from pytest_captcha_qa.config.problems import Problems, meant, nearest, quoted, 
 from pytest_captcha_qa.config.sentences import LATER, not_among, sentences
 from pytest_captcha_qa.config.table import Table, Text, Whole
 from pytest_captcha_qa.config.waivers import WaiverTable, waiver_faults
+from pytest_captcha_qa.model.probing import Severity
 
 DEMO = "demo"
 _SECTIONS = ("accounts", "env", "extensions", "forms", "projects", "run", "waivers")
@@ -38,6 +39,7 @@ class RunTable(Table):
     budget: Whole | None = None
     outage: Outage | None = None
     exit_codes: ExitCodes | None = None
+    probe_severity: Severity | None = None
 
 
 @dataclass(frozen=True, slots=True)

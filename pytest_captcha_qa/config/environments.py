@@ -238,6 +238,8 @@ def _targets(form: FormTable) -> Iterable[tuple[str, str]]:
         yield "submit.url", form.submit.url
     if form.confirm and form.confirm.url:
         yield "confirm.url", form.confirm.url
+    for key, addresses in (("siblings", form.policy.siblings), ("flow", form.policy.flow)):
+        yield from ((f"policy.{key}.{place}", address) for place, address in enumerate(addresses))
 
 
 class ProjectTable(Table):

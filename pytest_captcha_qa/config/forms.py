@@ -19,6 +19,7 @@ from pytest_captcha_qa.config.flows import (
     seconds_between,
     variant_faults,
 )
+from pytest_captcha_qa.config.policy import PolicyTable
 from pytest_captcha_qa.config.rules import RuleTable, VerifyTable, WidgetTable, page_path
 from pytest_captcha_qa.config.submits import SubmitTable, field_value
 from pytest_captcha_qa.config.table import Number, Table, Text, Yes
@@ -69,6 +70,7 @@ class FormTable(Table):
     effects: tuple[Effect, ...] = ()
     owner: Text | None = None
     tags: tuple[Text, ...] = ()
+    policy: PolicyTable = PolicyTable()
     enabled: Yes = True
 
     def faults(self) -> Iterable[tuple[str, str]]:
@@ -83,6 +85,10 @@ class FormTable(Table):
             yield "effects", "says none and something else"
         for key, message in self.verify.faults():
             yield f"verify.{key}", message
+        for key, message in self.policy.faults():
+            yield f"policy.{key}", message
+        if self.policy.payment_test_mode and Effect.PAYMENT not in self.effects:
+            yield "policy.payment_test_mode", "means nothing: effects does not say that a success is a payment"
         yield from variant_faults(self.variants)
         yield from self._submit_faults()
         yield from self._effect_faults()
@@ -137,6 +143,7 @@ class FormTable(Table):
             cleanup=self.cleanup,
             spacing=seconds_between(self.rate),
             variants=tuple(variant.variant() for variant in self.variants),
+            probes=self.policy.policy(),
         )
 
 

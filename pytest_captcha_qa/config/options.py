@@ -77,6 +77,7 @@ class Chosen(NamedTuple):
 
 
 _OUTAGES = tuple(outage.value for outage in Outage)
+_SEVERITIES = ("critical", "high", "medium", "low")
 _EXIT_CODES = tuple(codes.value for codes in ExitCodes)
 
 OPTIONS: tuple[Option, ...] = (
@@ -94,6 +95,18 @@ OPTIONS: tuple[Option, ...] = (
         "--captcha-suite", "captcha_suite", kind=Kind.FLAG, default=False, shown_default="off",
         early=True, help="also collect the built-in suite, for every configured form of the types it knows",
         ini="captcha_suite", variable="CAPTCHA_QA_SUITE",
+    ),
+    Option(
+        "--captcha-probes", "captcha_probes", metavar="safe|all|ID,...", early=True, shown_default="none",
+        help="conformance: also collect the probes of what a backend must refuse; ids, families and a least severity "
+        "may be listed",
+        variable="CAPTCHA_QA_PROBES",
+    ),
+    Option(
+        "--captcha-probe-severity", "captcha_probe_severity", kind=Kind.CHOICE, choices=_SEVERITIES, default="medium",
+        shown_default="medium", path="run.probe_severity",
+        help="from which severity an unsafe probe fails its test and the run (exit 14)",
+        variable="CAPTCHA_QA_PROBE_SEVERITY",
     ),
     Option(
         "--captcha-config", "captcha_config", metavar="PATH", early=True, shown_default="found upwards",

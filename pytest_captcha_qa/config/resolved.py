@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_captcha_qa.config.access import HttpConfig
-from pytest_captcha_qa.config.accounts import PROVIDERS, AccountConfig, traits_of
+from pytest_captcha_qa.config.accounts import AccountConfig
 from pytest_captcha_qa.config.environments import lies_in, single_origin
 from pytest_captcha_qa.config.variables import Reference
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
@@ -188,12 +188,7 @@ class EnvironmentConfig:
     def _unworkable(self) -> Iterator[str]:
         """Yield what the file may say and a run cannot work with: above all what this version cannot do yet."""
         account = self.account
-        if not traits_of(account.provider).spoken:
-            known = ", ".join(name for name, traits in PROVIDERS.items() if traits.spoken)
-            yield (
-                f"accounts.{account.name}.provider: {account.provider} is not in this version yet; there are: {known}"
-            )
-        elif account.address is None and account.source is TokenSource.SANDBOX and self.origins:
+        if account.address is None and account.source is TokenSource.SANDBOX and self.origins:
             yield (
                 f"accounts.{account.name}.url_env is missing: only `demo` starts a sandbox itself; "
                 "name the variable that holds the provider address of yours"

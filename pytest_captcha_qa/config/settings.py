@@ -22,6 +22,7 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig, ReleaseFrom, Ve
 from pytest_captcha_qa.config.variables import Reference, Variables
 from pytest_captcha_qa.config.waivers import waivers_of
 from pytest_captcha_qa.errors import ConfigError, UnknownName
+from pytest_captcha_qa.model.probing import Severity
 from pytest_captcha_qa.model.url import Url, UrlRefused
 
 
@@ -29,7 +30,8 @@ from pytest_captcha_qa.model.url import Url, UrlRefused
 class RunSettings:
     """What holds for the run whatever its environment; None where nobody said anything.
 
-    `budget`: most submits; `allow_production`: hosts named on the command line.
+    `budget`: most submits; `allow_production`: hosts named on the command line; `probe_severity`: from which an unsafe
+    probe counts.
     """
 
     env: str | None
@@ -43,6 +45,7 @@ class RunSettings:
     outage: Outage
     allow_production: tuple[str, ...]
     exit_codes: ExitCodes
+    probe_severity: Severity = Severity.MEDIUM
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pytest_captcha_qa.config.options import (
 from pytest_captcha_qa.config.settings import RunSettings, Settings, empty_document
 from pytest_captcha_qa.config.variables import Variables, variable_name
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.probing import Severity
 from pytest_captcha_qa.model.url import Origin, UrlRefused
 
 OWN_FILE = "captcha-qa.toml"
@@ -145,6 +146,7 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
         outage=Outage(str(value("captcha_outage"))),
         allow_production=tuple(map(_checked_host, hosts if isinstance(hosts, tuple) else ())),
         exit_codes=ExitCodes(str(value("captcha_exit_codes"))),
+        probe_severity=Severity(str(value("captcha_probe_severity"))),
     )
 
 

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pytest_captcha_qa.config.problems import nearest
 from pytest_captcha_qa.config.table import Table, Text
 from pytest_captcha_qa.model.waiver import Waiver
 
-_FORM_ONLY = "; a waiver is for a form"
+_PROBE = re.compile(r"M\d\d\Z", re.ASCII)
+_NO_RULES = "; a waiver is for a form, or for one probe of it"
+
+
+def probe_id(text: str) -> str:
+    """Return the id of a probe.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not _PROBE.match(text):
+        raise ValueError("must be the id of a probe, such as M12 (docs/conformance.md lists them)")
+    return text
 
 
 class WaiverTable(Table):
     """One waiver. That it has expired is no fault: the file that loaded yesterday loads today."""
 
-    later: ClassVar[Mapping[str, str]] = {"rule": _FORM_ONLY, "probe": _FORM_ONLY}
+    later: ClassVar[Mapping[str, str]] = {"rule": _NO_RULES}
 
     form: Text | None = None
+    probe: Annotated[Text, AfterValidator(probe_id)] | None = None
     until: Annotated[date, Field(strict=True, description="the last day, such as 2026-12-10")]
     reason: Text = Field(description="why the failure is accepted")
     ticket: Text | None = None
@@ -33,7 +47,7 @@ class WaiverTable(Table):
     def waiver(self) -> Waiver:
         """Return the waiver as the report knows it."""
         assert self.form is not None, "`faults` refuses it"
-        return Waiver(self.form, self.until, self.reason, self.ticket)
+        return Waiver(self.form, self.until, self.reason, self.ticket, self.probe)
 
 
 def waiver_faults(
@@ -43,15 +57,16 @@ def waiver_faults(
 
     `most_days` maps each form that an environment has to the longest waiver it allows; `forms` are all the file names.
     """
-    known, seen = set(forms), set[str]()
+    known, seen = set(forms), set[tuple[str, str | None]]()
     for place, waiver in waivers.items():
         form = waiver.form
         if form is None:
             continue
         if form not in known:
             yield place, "form", f"{form!r} is no form{nearest(form, known)}"
-        elif form in seen:
-            yield place, "form", f"{form!r} is waived twice; keep one of the two"
+        elif (form, waiver.probe) in seen:
+            what = f"probe {waiver.probe} of {form!r}" if waiver.probe else repr(form)
+            yield place, "form", f"{what} is waived twice; keep one of the two"
         elif (days := (waiver.until - today).days) > most_days.get(form, days):
             yield (
                 place,
@@ -59,7 +74,7 @@ def waiver_faults(
                 f"is {days} days from today; a waiver lasts at most {most_days[form]} days "
                 "(waivers_max_days of the environment)",
             )
-        seen.add(form)
+        seen.add((form, waiver.probe))
 
 
 def waivers_of(tables: Sequence[WaiverTable], forms: Iterable[str]) -> tuple[Waiver, ...]:

@@ -23,6 +23,7 @@ from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import facts
+from pytest_captcha_qa.model.draft import Edited
 from pytest_captcha_qa.model.form import Answer, Effect, VerifyVia
 from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
 from pytest_captcha_qa.model.policy import total_budget
@@ -69,6 +70,7 @@ class Attempt:
         self.identity = identity or services.identity()
         self.tally = Tally()
         self.token: Token | None = None
+        self.answer: Answer | None = None
         self._services = services
         self._about = services.about
         seconds = request.timeout or total_budget(facts(self.form.type), services.timeouts)
@@ -145,16 +147,19 @@ class Attempt:
         """
         return self._conclude(self._confirmed(self._submitted(fields), lambda another: another._submitted(fields)))
 
-    def submit_expecting_refusal(self, sent: Solution | None, fields: Mapping[str, str] | None = None) -> Outcome:
+    def submit_expecting_refusal(
+        self, sent: Solution | None, fields: Mapping[str, str] | None = None, edited: Edited | None = None
+    ) -> Outcome:
         """Return whether the site refused what is sent in the token's place; the store is not touched.
 
-        Of a form that answers the same either way, the lookup tells.
+        Of a form that answers the same either way, the lookup tells. `edited`: how a probe changes the submit.
         """
         self.expect = Expect.REFUSE
         self._await_turn()
-        judgement = judge_answer(self.form, self._post(sent, fields or {}), Expect.REFUSE, in_words(sent))
+        called = edited.called if edited else in_words(sent)
+        judgement = judge_answer(self.form, self._post(sent, fields or {}, edited), Expect.REFUSE, called)
         if self.form.verify.via is VerifyVia.LOOKUP and judgement.verdict.status is VerifyStatus.PASS:
-            judgement = judge_verdict(self.form, self._ask_verifier(None), Expect.REFUSE, in_words(sent))
+            judgement = judge_verdict(self.form, self._ask_verifier(None), Expect.REFUSE, called)
         if judgement.verdict.status is VerifyStatus.PASS:  # what should have been refused has its effect all the same
             self._tell_created()
         return self._conclude(judgement)
@@ -269,11 +274,15 @@ class Attempt:
                     "another, or see it refused with expect='refuse'"
                 ) from None
 
-    def _post(self, solution: Solution | None, fields: Mapping[str, str]) -> Answer:
+    def _post(self, solution: Solution | None, fields: Mapping[str, str], edited: Edited | None = None) -> Answer:
+        page, filled, grants = self.page, self._fields(fields), self._services.grants
         with self._step("submit", self._services.timeouts.submit) as deadline:
-            answer = self.page.submit(solution, self._fields(fields), self._services.grants, deadline)
+            if edited is None:
+                self.answer = page.submit(solution, filled, grants, deadline)
+            else:
+                self.answer = page.send(edited.edit(page.draft(solution, filled)), grants, deadline)
             self.phase = Phase.SUBMITTED
-        return answer
+        return self.answer
 
     def _looked_up(self, accepted: Judgement) -> Judgement:
         """Return what the backend recorded of an accepted submit and whether that had its effect, as configured."""

@@ -38,6 +38,7 @@ SOLVE_RETRIED = "solve_retried"
 TOKEN_RENEWED = "token_renewed"
 WEAK_EVIDENCE = "weak_evidence"
 RELEASE_CHANGED = "release_changed"
+STANDIN_IN_USE = "standin_in_use"  # a backend still asks the stand-in when the run ends
 KEY_NOT_CLOSED = "key_not_closed"
 CREATED = "created"  # what a success left on the site, for `cleanup`
 CONFIRMATION = "confirmation"  # a fresh token was refused, a second one is tried

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.model.attempt import Fingerprint, Outcome, Verdict
+from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.evidence import Exchange
 from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
 from pytest_captcha_qa.model.identity import Identity
@@ -346,6 +347,12 @@ class OpenedForm(Protocol):
             TargetUnavailable: no answer came; `sent` tells whether a byte can have left.
             PageError: the form was sent and its answer leads where it must not.
         """
+
+    def draft(self, solution: Solution | None, fields: Mapping[str, str]) -> Draft:
+        """Return what `submit` would send, for a probe to change; nothing is sent."""
+
+    def send(self, draft: Draft, grants: GrantSource, deadline: Deadline) -> Answer:
+        """Send a draft to its own target, with a grant for that; answers and raises as `submit` does."""
 
 
 class FormDriver(Protocol):

@@ -9,11 +9,13 @@ from urllib.parse import unquote
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError, PageError, ScopeDenied, UnknownName
+from pytest_captcha_qa.forms.drafting import written
 from pytest_captcha_qa.forms.reading import ChallengeReading
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import Visit, granted
 from pytest_captcha_qa.forms.widget import Fields
-from pytest_captcha_qa.model.body import copied, put
+from pytest_captcha_qa.model.body import copied, pruned, put
+from pytest_captcha_qa.model.draft import Draft, Wire
 from pytest_captcha_qa.model.form import Answer, Challenge, Encoding, FormSpec, SubmitSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url, UrlRefused
@@ -72,6 +74,30 @@ class OpenedDescribedForm:
         grant = self._grant(target, grants)
         visit = Visit(self._client, grants, deadline, self._form.headers)
         answer = visit.send(self._submit.method, target, grant, payload).answer
+        return page_that_is_judged(self._form, self.page, answer, visit)
+
+    def draft(self, solution: Solution | None, fields: Mapping[str, str]) -> Draft:
+        """Return what `submit` would send, for a probe to change; nothing is sent.
+
+        Raises:
+            ConfigError: a value that the body has no place for.
+        """
+        self._check_names(fields)
+        places, nested = self._token_places(), self._submit.encoding is Encoding.JSON
+        token = token_values(solution, places) if solution is not None else {}
+        values = self._submit.values | dict(fields) | token
+        body = pruned(self._submit.body, places) if nested else None
+        wire = _WIRES[self._submit.encoding]
+        return Draft(self._submit.method, self._target(), wire, tuple(values.items()), tuple(places), body)
+
+    def send(self, draft: Draft, grants: GrantSource, deadline: Deadline) -> Answer:
+        """Send a draft as it is, to its own target, and return what `submit` returns; the same errors are raised."""
+        target, payload = written(draft, list(read_files(self._form).values()))
+        grant = self._grant(target, grants)
+        headers = {**self._headers(target), **payload.headers}
+        client = self._client.new_session() if draft.sessionless else self._client
+        visit = Visit(client, grants, deadline, self._form.headers)
+        answer = visit.send(draft.method, target, grant, payload.having(headers)).answer
         return page_that_is_judged(self._form, self.page, answer, visit)
 
     # Where it goes.
@@ -183,6 +209,8 @@ def _as_text(value: object) -> str:
 def _pairs(body: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name, _as_text(value)) for name, value in body.items()]
 
+
+_WIRES = {Encoding.JSON: Wire.JSON, Encoding.FORM: Wire.FORM, Encoding.MULTIPART: Wire.MULTIPART}
 
 _ENCODERS: Mapping[Encoding, Callable[[dict[str, Any], list[File]], Payload]] = {
     Encoding.JSON: lambda body, files: json_body(body),

@@ -13,13 +13,15 @@ from pytest_captcha_qa.errors import (
     UnknownName,
 )
 from pytest_captcha_qa.forms.described import OpenedDescribedForm
-from pytest_captcha_qa.forms.entries import MULTIPART, Delivery, delivery, encoded, filled, form_data, without
+from pytest_captcha_qa.forms.drafting import drafted, written
+from pytest_captcha_qa.forms.entries import MULTIPART, Delivery, Entries, delivery, encoded, filled, form_data, without
 from pytest_captcha_qa.forms.linked import completed
 from pytest_captcha_qa.forms.markup import Markup
 from pytest_captcha_qa.forms.reading import PageReading, facts_of, read_challenge, read_form
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import ACCEPT, Visit, granted
 from pytest_captcha_qa.model.captcha import is_test_sitekey
+from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
@@ -150,6 +152,26 @@ class OpenedHtmlForm:
         answer = visit.send(how.method, target, grant, payload).answer
         return page_that_is_judged(self._form, self.page, answer, visit)
 
+    def draft(self, solution: Solution | None, fields: Mapping[str, str]) -> Draft:
+        """Return what `submit` would send, for a probe to change; nothing is sent.
+
+        Raises:
+            ConfigError: a field that the form does not have.
+        """
+        self._check_names(fields)
+        entries, _ = self._entries(solution, fields)
+        return drafted(self._delivery(), entries, list(self._reading.token_fields))
+
+    def send(self, draft: Draft, grants: GrantSource, deadline: Deadline) -> Answer:
+        """Send a draft as it is, to its own target, and return what `submit` returns; the same errors are raised."""
+        target, payload = written(draft, list(read_files(self._form).values()))
+        grant = self._grant(target, grants)
+        headers = {**self._headers(draft.method, target), **payload.headers}
+        client = self._client.new_session() if draft.sessionless else self._client
+        visit = Visit(client, grants, deadline, self._form.headers)
+        answer = visit.send(draft.method, target, grant, payload.having(headers)).answer
+        return page_that_is_judged(self._form, self.page, answer, visit)
+
     def _delivery(self) -> Delivery:
         return delivery(self._reading, charset=self._charset)
 
@@ -157,17 +179,20 @@ class OpenedHtmlForm:
         return granted(target, f"it is the action of the form on {self.page.without_query}", grants)
 
     def _request(self, how: Delivery, solution: Solution | None, fields: Mapping[str, str]) -> tuple[Url, Payload]:
-        own = form_data(self._reading)
-        token_fields = self._reading.token_fields
-        entries = filled(without(own.entries, token_fields), fields)
-        if solution is not None:
-            entries += list(token_values(solution, token_fields).items())
-        chosen = {name: File(name, "", b"") for name in own.files if name not in fields} | read_files(self._form)
+        entries, file_names = self._entries(solution, fields)
+        chosen = {name: File(name, "", b"") for name in file_names if name not in fields} | read_files(self._form)
         target, payload = encoded(how, entries, list(chosen.values()))
         payload = payload.having(self._headers(how.method, target))
         if solution is not None:
             payload = payload.having(cookies=solution.cookies, user_agent=solution.user_agent)
         return target, payload
+
+    def _entries(self, solution: Solution | None, fields: Mapping[str, str]) -> tuple[Entries, tuple[str, ...]]:
+        own, token_fields = form_data(self._reading), self._reading.token_fields
+        entries = filled(without(own.entries, token_fields), fields)
+        if solution is not None:
+            entries += list(token_values(solution, token_fields).items())
+        return entries, own.files
 
     def _headers(self, method: str, target: Url) -> dict[str, str]:
         return {**ACCEPT, **origin_headers(method, self.page, target), **self._form.headers}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Scalar = str | int | float | bool | None
@@ -41,6 +41,19 @@ def put(body: dict[str, Any], path: str, value: object) -> None:
         place[last] = value
     else:
         place[_index(place, last, path)] = value
+
+
+def pruned(body: object, paths: Iterable[str]) -> dict[str, Any]:
+    """Return a copy of a body without what stands at these dotted paths; what stands in a list stays."""
+    left: dict[str, Any] = copied(body)
+    for path in paths:
+        *steps, last = path.split(".")
+        place: Any = left
+        for step in steps:
+            place = place.get(step) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place.pop(last, None)
+    return left
 
 
 def _index(place: object, step: str, path: str) -> int:

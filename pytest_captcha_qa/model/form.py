@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_captcha_qa.model.body import leaves
 from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.probing import ProbePolicy
 from pytest_captcha_qa.model.url import Url
 
 JsonScalar = str | int | float | bool | None
@@ -240,7 +241,8 @@ class FormSpec:
     `fields`: templates by field or, with `submit`, by dotted path, empty where a variable holds the value; `files`:
     paths by field; `token_field`: the field that takes the token, where it is not the type's own; `spacing`: least
     seconds between two submits of all workers; `prepare`, `cleanup`: the team's functions, as `package.module:name`.
-    `variant` and its `headers` are set in a form that `variant_forms` made.
+    `variant` and its `headers` are set in a form that `variant_forms` made; `probes`: what the team has decided about
+    conformance probes.
     """
 
     slug: str
@@ -269,6 +271,7 @@ class FormSpec:
     variants: tuple[VariantSpec, ...] = ()
     variant: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    probes: ProbePolicy = field(default_factory=ProbePolicy)
 
     @property
     def name(self) -> str:

@@ -16,8 +16,11 @@ from pytest_captcha_qa.plugin.fixtures import (
     captcha_form_name,
     captcha_http,
     captcha_identity,
+    captcha_probe_family,
+    captcha_probes,
     captcha_session,
     captcha_solver,
+    captcha_standin,
     captcha_token,
     captcha_verify,
 )
@@ -32,8 +35,11 @@ __all__ = [
     "captcha_form_name",
     "captcha_http",
     "captcha_identity",
+    "captcha_probe_family",
+    "captcha_probes",
     "captcha_session",
     "captcha_solver",
+    "captcha_standin",
     "captcha_token",
     "captcha_verify",
 ]
@@ -52,11 +58,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and, with an environment, the hooks that do the work."""
     config.addinivalue_line("markers", SIGNATURE)
-    if options.early(config, "captcha_suite"):
+    asked = {"suite": options.early(config, "captcha_suite"), "conformance": options.early(config, "captcha_probes")}
+    if any(asked.values()):
         from pytest_captcha_qa.plugin.suite import SuiteHooks
 
         chosen = bool(options.early(config, "captcha_env"))
-        config.pluginmanager.register(SuiteHooks(with_environment=chosen), "captcha-qa-suite")
+        parts = [part for part, wanted in asked.items() if wanted]
+        config.pluginmanager.register(SuiteHooks(parts, with_environment=chosen), "captcha-qa-suite")
     if options.early(config, "captcha_env"):
         from pytest_captcha_qa.plugin.active import activate
 

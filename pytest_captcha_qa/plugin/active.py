@@ -12,7 +12,7 @@ import pytest
 from pytest_captcha_qa.config import ci, sources
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
-from pytest_captcha_qa.plugin import boundary, collection, junit, limits, options, rendezvous, reports, signals
+from pytest_captcha_qa.plugin import boundary, collection, junit, limits, options, probes, rendezvous, reports, signals
 from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
 from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
@@ -40,14 +40,16 @@ class ActiveHooks:
     # Collection.
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Parametrise over forms."""
+        """Parametrise over forms, and over families of probes."""
         collection.parametrise(metafunc, self._run)
+        probes.parametrise(metafunc)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Check what the markers name, and see that pytest-timeout leaves enough time for a solve."""
         collection.prepare(items, self._run)
         limits.give_limits(items, self._run)
+        probes.put_destructive_last(items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -197,6 +199,7 @@ def activate(config: pytest.Config) -> None:
     except ConfigError as error:
         _forget_verdict(config)
         raise pytest.UsageError(error.message) from None
+    probes.select(config)
     let_pass(pytest.exit.Exception)  # it is an ordinary Exception, unlike pytest's other outcomes
     config.stash[RUN] = run
     config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")

@@ -14,7 +14,7 @@ from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Verdict
-from pytest_captcha_qa.model.form import FormSpec
+from pytest_captcha_qa.model.form import Challenge, FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.model.token import Token
@@ -37,6 +37,11 @@ class FormPage:
         self.type = str(attempt.form.type)
         self.sitekey = attempt.page.challenge.sitekey
         self.url = attempt.page.page.without_query
+
+    @property
+    def challenge(self) -> Challenge:
+        """What the page shows of its captcha."""
+        return self._attempt.page.challenge
 
     def submit(self, *, token: Token | str | None = None, expect: str = "accept", **fields: str) -> Outcome:
         """Return whether the site did what is expected with the form.

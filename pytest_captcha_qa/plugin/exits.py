@@ -17,8 +17,9 @@ from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.records.jsonl import file_stem, safe_name
 from pytest_captcha_qa.records.reading import Run, read
 from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.sarif import write_sarif
 from pytest_captcha_qa.reporting.verdict import Verdict, decide
-from pytest_captcha_qa.reporting.verdict_file import write_verdict
+from pytest_captcha_qa.reporting.verdict_file import relative, write_verdict
 
 
 def verdict_beside(records: Path, shard: str | None) -> Path:
@@ -122,11 +123,23 @@ class Exits:
         self.verdict = self._decided(session, pytest_exit)
         try:
             write_verdict(self.verdict, self.verdict_path, self._run.config.rootpath)
+            if self.verdict.probes:
+                write_sarif(self.verdict.probes, self.verdict_path.with_name(self._sarif_name), self._anchor)
         except RecordError as error:
             self._unwritten = True
             self._causes.append(Cause(error.exit_code, error.message))
             self.verdict = self._decided(session, pytest_exit)
         return self.verdict.exit
+
+    @property
+    def _sarif_name(self) -> str:
+        return f"{file_stem('conformance', self._run.identity.shard)}.sarif"
+
+    @property
+    def _anchor(self) -> str:
+        """The file that findings point at: the one that configures the forms."""
+        file = self._run.settings.file
+        return relative(file, self._run.config.rootpath) if file is not None else "captcha-qa.toml"
 
     def _decided(self, session: pytest.Session, pytest_exit: int) -> Verdict:
         account, records = self._run.environment.account, self._records()

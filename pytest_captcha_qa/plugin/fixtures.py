@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pytest_captcha_qa.model.token import Token
     from pytest_captcha_qa.plugin.case import Case, FormPage
     from pytest_captcha_qa.plugin.env import HttpSession, Solver
+    from pytest_captcha_qa.plugin.probes import ProbeReport
     from pytest_captcha_qa.plugin.sharing import Sessions
+    from pytest_captcha_qa.plugin.standin import StandInControl
     from pytest_captcha_qa.wiring.site import CaptchaEnv
 
 
@@ -49,6 +51,20 @@ def captcha_session(pytestconfig: pytest.Config) -> Sessions:
     from pytest_captcha_qa.plugin import sharing
 
     return sharing.sessions(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def captcha_standin(pytestconfig: pytest.Config) -> Iterator[StandInControl]:
+    """`token(page, score=0.1)` returns a token about which the vendor's stand-in answers so; `calls()` is its log.
+
+    For accounts with provider "standin", and for the environment demo. Ends with the session, whatever was scripted.
+    """
+    __tracebackhide__ = True
+    from pytest_captcha_qa.plugin import standin
+
+    vendor = standin.vendor(pytestconfig)
+    yield standin.StandInControl(vendor)
+    standin.end(vendor)
 
 
 @pytest.fixture
@@ -132,6 +148,23 @@ def captcha_attempt(_captcha_case: Case) -> Callable[[str], Outcome]:
     return Crossing("captcha_attempt", _captcha_case.attempt)
 
 
+@pytest.fixture
+def captcha_probe_family(request: pytest.FixtureRequest) -> str:
+    """A family of the conformance probes that `--captcha-probes` asks for; the test runs once for each."""
+    return str(getattr(request, "param", "")) or _no_probes()
+
+
+@pytest.fixture
+def captcha_probes(request: pytest.FixtureRequest) -> Callable[[str, str], ProbeReport]:
+    """`captcha_probes(form, family)` runs the family's selected probes and returns what they say, one a probe."""
+    __tracebackhide__ = True
+    from pytest_captcha_qa.plugin import env, probes
+
+    run = env.run_in(request.config)
+    item = request.node
+    return Crossing("captcha_probes", lambda form, family: probes.run_family(run, item, form, family))
+
+
 class Crossing:
     """Calls into the harness; what fails there shows no secret on its way out."""
 
@@ -148,6 +181,10 @@ class Crossing:
 
     def __repr__(self) -> str:
         return f"<{self._fixture}>"
+
+
+def _no_probes() -> str:
+    pytest.skip("no conformance probes were asked for; --captcha-probes=safe runs those that do no harm")
 
 
 def _no_form() -> str:

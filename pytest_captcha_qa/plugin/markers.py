@@ -21,8 +21,11 @@ FIXTURES = frozenset(
         "captcha_form_name",
         "captcha_http",
         "captcha_identity",
+        "captcha_probe_family",
+        "captcha_probes",
         "captcha_session",
         "captcha_solver",
+        "captcha_standin",
         "captcha_token",
         "captcha_verify",
     }

@@ -19,6 +19,7 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.model.redact import Scrubber
+from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.ownership import KEY_VARIABLE
 from pytest_captcha_qa.plugin import options, rendezvous, reruns
 from pytest_captcha_qa.plugin.forwarding import hook_extensions
@@ -28,6 +29,7 @@ from pytest_captcha_qa.state.sqlite import default_path
 from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
 from pytest_captcha_qa.wiring.extensions import unusable_extensions
 from pytest_captcha_qa.wiring.functions import unusable_functions
+from pytest_captcha_qa.wiring.probing import unusable_waivers
 from pytest_captcha_qa.wiring.providers import unsolvable_forms
 from pytest_captcha_qa.wiring.stores import StorePlace
 
@@ -89,6 +91,11 @@ class CaptchaRun:
             self._demo = rendezvous.Demo(self.shared_folder, time_scale=DEMO_TIME_SCALE)
         return self._demo
 
+    @property
+    def stand_in(self) -> Url | None:
+        """Where the demo's stand-in is, None for another environment: its account says it."""
+        return Url.parse(self.demo.addresses(may_start=False).vendor) if self.demo is not None else None
+
     def for_workers(self, count: int) -> dict[str, str]:
         """Return what each of so many xdist workers is told."""
         copies = count if self.config.getoption("dist", "no") == "each" else 1
@@ -122,6 +129,7 @@ class CaptchaRun:
             problems += unusable_places(self._setup(self.environment), self.environment)
         problems += [*unusable_functions(self.environment, forms), *unsolvable_forms(self.environment, forms)]
         problems += unusable_extensions(self.environment, hook_extensions(self.config))
+        problems += unusable_waivers(self.environment.waivers)
         if problems:
             error = ConfigError("\n".join(problems))
             self._broken = None if self.decides else error

@@ -1,14 +1,15 @@
-"""The built-in suite, collected beside a team's own tests: `--captcha-suite`."""
+"""The built-in suites, collected beside a team's own tests: `--captcha-suite`, `--captcha-probes`."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
 
 _PACKAGE = Path("pytest_captcha_qa", "suites")
 _FOLDER = Path(__file__).resolve().parents[1] / "suites"
+_FOLDERS = {"suite": _FOLDER, "conformance": _FOLDER / "conformance"}
 
 
 class SuiteHooks:
@@ -18,7 +19,9 @@ class SuiteHooks:
     below the folder that is collected, but is not looked into.
     """
 
-    def __init__(self, *, with_environment: bool) -> None:
+    def __init__(self, parts: Sequence[str], *, with_environment: bool) -> None:
+        """Keep which of the suites are wanted."""
+        self._folders = [_FOLDERS[part] for part in parts]
         self._with_environment = with_environment
 
     @pytest.hookimpl(wrapper=True)
@@ -29,8 +32,9 @@ class SuiteHooks:
         report = yield
         if isinstance(collector, pytest.Session) and report.passed:
             found = list(report.result or ())
-            asked_for = any(node.path.resolve() == _FOLDER for node in found)
-            report.result = found if asked_for else [*found, *_modules(collector)]
+            there = {node.path.resolve() for node in found}
+            added = [folder for folder in self._folders if there.isdisjoint((folder, _FOLDER))]
+            report.result = [*found, *(module for folder in added for module in _modules(collector, folder))]
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -43,16 +47,16 @@ class SuiteHooks:
             items[:] = [item for item in items if item not in unused]
 
 
-def _modules(session: pytest.Session) -> list[pytest.Module]:
+def _modules(session: pytest.Session, folder: Path) -> list[pytest.Module]:
     return [
         pytest.Module.from_parent(session, path=path, nodeid=_nodeid(path, session.config.rootpath))
-        for path in sorted(_FOLDER.glob("test_*.py"))
+        for path in sorted(folder.glob("[!_]*.py"))
     ]
 
 
 def _nodeid(path: Path, root: Path) -> str:
     inside = path.is_relative_to(root)
-    return (path.relative_to(root) if inside else _PACKAGE / path.name).as_posix()
+    return (path.relative_to(root) if inside else _PACKAGE / path.relative_to(_FOLDER)).as_posix()
 
 
 def _once(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -62,7 +66,7 @@ def _once(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _is_ours(item: pytest.Item) -> bool:
-    return item.path.resolve().parent == _FOLDER
+    return item.path.resolve().parent in _FOLDERS.values()
 
 
 def _is_unused(item: pytest.Item) -> bool:

@@ -12,6 +12,7 @@ from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.records.runs import Run
 from pytest_captcha_qa.reporting.codes import exit_code_of
 from pytest_captcha_qa.reporting.forms import FormState, FormVerdict, always_counts, sentence_of
+from pytest_captcha_qa.reporting.probing import CONCLUSIVE, ProbeFinding, found_by_probes
 from pytest_captcha_qa.reporting.waiving import WAIVABLE
 from pytest_captcha_qa.reporting.wording import counted
 
@@ -80,9 +81,16 @@ def settled_causes(
 
 
 def found(
-    session: Session, run: Run | None, forms: Sequence[FormVerdict], counting: Sequence[Cause]
+    session: Session,
+    run: Run | None,
+    forms: Sequence[FormVerdict],
+    counting: Sequence[Cause],
+    probed: Sequence[ProbeFinding] = (),
 ) -> Iterator[Cause]:
-    """Yield every reason against the run; `counting` are the session's causes that no waiver covers."""
+    """Yield every reason against the run; `counting` are the session's causes that no waiver covers.
+
+    `probed` are what conformance probes found.
+    """
     yield from (cause for cause in counting if cause.code != 0)
     yield from _of_pytest(session)
     if session.stopped_by_failures and session.causes and not counting:
@@ -90,7 +98,10 @@ def found(
     if run is not None:
         yield from _of_records(counting, run)
     yield from _unreported(counting, forms)
-    unmeasured = not any(form.measured or form.state is FormState.FAILED for form in forms)
+    for code, what, nodeid in found_by_probes(probed, ((cause.nodeid, cause.code) for cause in session.causes)):
+        yield Cause(code, what, nodeid)
+    measured = any(form.measured or form.state is FormState.FAILED for form in forms)
+    unmeasured = not measured and not any(finding.verdict in CONCLUSIVE for finding in probed)
     if session.environment is not None and session.captcha_tests > 0 and unmeasured:
         yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}")
 

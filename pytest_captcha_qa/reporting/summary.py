@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_captcha_qa.model.attempt import KeyMode, Result
 from pytest_captcha_qa.reporting.forms import FormState, FormVerdict, Pool
+from pytest_captcha_qa.reporting.matrix import probe_lines
+from pytest_captcha_qa.reporting.shown import BAD as _BAD
+from pytest_captcha_qa.reporting.shown import GOOD as _GOOD
+from pytest_captcha_qa.reporting.shown import PLAIN as _PLAIN
+from pytest_captcha_qa.reporting.shown import WARN as _WARN
+from pytest_captcha_qa.reporting.shown import SummaryLine
 from pytest_captcha_qa.reporting.verdict import Verdict
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.reporting.wording import counted, how_often, one_line, plural, some_of
@@ -36,13 +41,10 @@ TOLD_EVENTS: Mapping[str, str] = {
     "submit_maybe_posted": "a worker ended while it posted a form; the form was not posted again",
     "token_refused_once": "a fresh token was refused and a second one accepted: the provider's fault",
     "release_changed": "the release under test changed during the run",
+    "standin_in_use": "A BACKEND ASKS THE STAND-IN: point it back at its vendor, or it judges no visitor rightly",
     "extension_refused": "fields of an extension are masked or left out; the events extension_refused say which",
 }
 
-_GOOD = {"green": True}
-_BAD = {"red": True}
-_WARN = {"yellow": True}
-_PLAIN: dict[str, bool] = {}
 _MARKUP: Mapping[FormState, dict[str, bool]] = {
     FormState.OK: _PLAIN,
     FormState.FAILED: _BAD,
@@ -53,13 +55,6 @@ _MARKUP: Mapping[FormState, dict[str, bool]] = {
 _WORST_FIRST = (
     FormState.FAILED, FormState.INDETERMINATE, FormState.NOT_MEASURED, FormState.REFUSALS_ONLY, FormState.OK,
 )  # fmt: skip
-
-
-class SummaryLine(NamedTuple):
-    """One line and its pytest markup, as `write_line(text, **markup)` takes it."""
-
-    text: str
-    markup: Mapping[str, bool] = _PLAIN
 
 
 def summary(
@@ -74,6 +69,7 @@ def summary(
         *_table(verdict.forms, width),
         *_why(verdict.forms),
         *_waivers(verdict.forms),
+        *probe_lines(verdict.probes),
         *_context(verdict),
         *_reservations(verdict, skipped),
         *_where(verdict, root, verdict_path),

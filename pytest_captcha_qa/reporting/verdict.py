@@ -25,6 +25,7 @@ from pytest_captcha_qa.reporting.forms import (
     FormVerdict,
     judge_form,
 )
+from pytest_captcha_qa.reporting.probing import ProbeFinding, all_waived, probe_findings, without_probes
 from pytest_captcha_qa.reporting.waiving import Waiving
 from pytest_captcha_qa.reporting.wording import counted, one_line, plural
 
@@ -55,7 +56,7 @@ class Verdict:
     selected test is about; `waived_failures` counts the causes that waivers
     took out of the codes; `budget` is the most submits the run was allowed. `weak_evidence` maps each origin whose
     proof is weak to the solves a day a real account gets there, None if unknown; `extension_faults` counts what code of
-    the team has raised while it listened, by module, function and kind.
+    the team has raised while it listened, by module, function and kind; `probes` are what conformance probes found.
     """
 
     exit: int
@@ -87,6 +88,7 @@ class Verdict:
     owners: Mapping[str, str | None] = field(default_factory=dict)
     evidence: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    probes: tuple[ProbeFinding, ...] = ()
 
     @property
     def measured(self) -> int:
@@ -134,11 +136,10 @@ def decide(session: Session, run: Run | None) -> Verdict:
     attempts = settled(recorded)
     session = replace(session, causes=settled_causes(session.causes, recorded, attempts))
     waiving = Waiving(session.waivers, session.day, attempts)
-    forms = _judge_forms(session, attempts, waiving)
-    counting = [
-        cause for cause in session.causes if not (cause.waivable and waiving.covers_test(cause.nodeid, cause.code))
-    ]
-    codes = _by_code(found(session, run, forms, counting))
+    probed = probe_findings(run, waiving)
+    forms = _judge_forms(session, without_probes(attempts), waiving)
+    counting = [cause for cause in session.causes if not _is_waived(cause, waiving, probed)]
+    codes = _by_code(found(session, run, forms, counting, probed))
     decided = strongest(reasons.code for reasons in codes)
     selected = {*session.selected_forms, *(attempt.slug for attempt in attempts if attempt.nodeid is None)}
     return Verdict(
@@ -158,9 +159,15 @@ def decide(session: Session, run: Run | None) -> Verdict:
         submits=sum(attempt.submits for attempt in attempts),
         price=_price(attempts, session.prices),
         owners=session.owners,
+        probes=probed,
         evidence=evidence_by_form(run, attempts) if run is not None else {},
         **_about(run),
     )
+
+
+def _is_waived(cause: Cause, waiving: Waiving, probed: Sequence[ProbeFinding]) -> bool:
+    covered = waiving.covers_test(cause.nodeid, cause.code) or all_waived(probed, cause.nodeid)
+    return cause.waivable and covered
 
 
 def _more_reasons(count: int) -> str:

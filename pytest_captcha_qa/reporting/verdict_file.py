@@ -11,6 +11,7 @@ from typing import Any
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.reporting.codes import meaning
 from pytest_captcha_qa.reporting.forms import FormVerdict, Pool
+from pytest_captcha_qa.reporting.probing import ProbeFinding
 from pytest_captcha_qa.reporting.verdict import CodeReasons, Verdict
 
 VERDICT_SCHEMA = 1
@@ -42,6 +43,7 @@ def verdict_json(verdict: Verdict, root: Path) -> dict[str, Any]:
             "unselected_forms": list(verdict.unselected_forms),
         },
         "cost": {"submits": verdict.submits, "price": verdict.price, "budget": verdict.budget},
+        "probes": [_probe_json(finding) for finding in verdict.probes],
         "flaky": verdict.flaky,
         "lost": verdict.lost,
         "damaged": verdict.damaged,
@@ -106,6 +108,21 @@ def _form_json(form: FormVerdict) -> dict[str, Any]:
         "wait_median": only.wait_median if only else None,
         "wait_max": only.wait_max if only else None,
         "pools": [_pool_json(pool) for pool in form.pools],
+    }
+
+
+def _probe_json(finding: ProbeFinding) -> dict[str, Any]:
+    return {
+        "form": finding.form,
+        "probe": finding.probe,
+        "family": finding.family,
+        "severity": finding.severity.value,
+        "verdict": finding.verdict.value,
+        "reason": finding.reason,
+        "exchange": finding.exchange,
+        "key_mode": finding.key_mode,
+        "code": finding.code,
+        "waived": finding.waived,
     }
 
 

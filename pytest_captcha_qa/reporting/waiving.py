@@ -19,7 +19,9 @@ class Waiving:
     """The waivers of a run on one day, and the attempts that tell which forms a failed test fails of."""
 
     def __init__(self, waivers: Iterable[Waiver], day: date, attempts: Iterable[AttemptLine]) -> None:
-        self._waivers = {waiver.form: waiver for waiver in waivers}
+        given = list(waivers)
+        self._waivers = {waiver.form: waiver for waiver in given if waiver.probe is None}
+        self._of_probes = {(waiver.form, waiver.probe): waiver for waiver in given if waiver.probe is not None}
         self._day = day
         self._against = _last_against(attempts)
 
@@ -31,6 +33,11 @@ class Waiving:
         """Return whether the form's failures are waived on the day."""
         waiver = self._waivers.get(slug)
         return waiver is not None and not waiver.expired(self._day)
+
+    def of_probe(self, slug: str, probe: str) -> Waiver | None:
+        """Return the waiver of one probe of a form, while it is in force."""
+        waiver = self._of_probes.get((slug, probe))
+        return waiver if waiver is not None and not waiver.expired(self._day) else None
 
     def covers_form(self, slug: str, code: int) -> bool:
         """Return whether a failure of the form with that exit code is waived."""

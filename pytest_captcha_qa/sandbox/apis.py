@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pytest_captcha_qa.sandbox.desk import Desk
-from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET, SITEKEY_OF_SECRET
+from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET
 from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_json
 
@@ -102,7 +102,7 @@ class Friendly(Desk):
             return "bad_request"
         if not fields.get("response"):
             return "response_missing"
-        expected = SITEKEY_OF_SECRET.get(key) or fields.get("sitekey") or None
+        expected = self.keys.sitekey_of(key) or fields.get("sitekey") or None
         found = self.registry.redeem(fields.get("response"), types=("friendly_v2",), sitekey=expected)
         return _FRIENDLY_CODES[found] if isinstance(found, TokenFault) else found
 

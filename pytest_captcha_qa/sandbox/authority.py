@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trustme
 
+_LASTS = timedelta(hours=24)
 _NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -24,10 +26,13 @@ class Authority:
 
 
 @contextmanager
-def authority() -> Iterator[Authority]:
-    """Make a new authority and a certificate for loopback; the file is removed at the end."""
+def authority(*names: str) -> Iterator[Authority]:
+    """Make a new authority, and a certificate for loopback and these names that holds for a day.
+
+    The authority's key is gone before anything is served: it signs once. Its file is removed at the end.
+    """
     ca = trustme.CA(organization_name="captcha-qa sandbox, trust it on this machine only")
-    leaf = ca.issue_cert(*_NAMES)
+    leaf = ca.issue_cert(*_NAMES, *names, not_after=datetime.now(UTC) + _LASTS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     chain = b"".join(part.bytes() for part in leaf.cert_chain_pems)
     with ExitStack() as pipes:
@@ -37,6 +42,7 @@ def authority() -> Iterator[Authority]:
     with tempfile.TemporaryDirectory(prefix="captcha-qa-sandbox-") as folder:
         ca_file = Path(folder, "ca.pem")
         ca.cert_pem.write_to_path(str(ca_file))
+        del ca, leaf  # nobody signs with this key again
         yield Authority(context, ca_file)
 
 

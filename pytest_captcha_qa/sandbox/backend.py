@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from http.client import HTTPException
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,8 +22,23 @@ VENDOR_TIMEOUT = 5.0
 _BODY_LIMIT = 64 * 1024
 
 
+class Trouble(StrEnum):
+    """Why a vendor's answer is none."""
+
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    STATUS = "status"
+    NO_JSON = "no JSON object"
+
+
 class VendorUnavailable(Exception):
-    """The vendor gave no usable answer, so the site cannot decide."""
+    """The vendor gave no usable answer, so the site cannot decide; `status`: of HTTP, where there was one."""
+
+    def __init__(self, said: str, trouble: Trouble = Trouble.CONNECTION, status: int | None = None) -> None:
+        """Keep what went wrong."""
+        super().__init__(said)
+        self.trouble = trouble
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +49,8 @@ class Question:
     fields: Mapping[str, Any]
     method: str = "POST"
     as_json: bool = False
+    raw: str = ""
+    """A body that is written by hand; it takes the place of the fields."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -45,6 +63,8 @@ class Question:
         """The body of a POST."""
         if self.method != "POST":
             return None
+        if self.raw:
+            return self.raw.encode()
         return (json.dumps(self.fields) if self.as_json else urllib.parse.urlencode(self.fields)).encode()
 
     @property
@@ -68,15 +88,27 @@ def vendor_at(base_url: str, timeout: float = VENDOR_TIMEOUT) -> AskVendor:
             with opener.open(urllib.request.Request(url, question.body, headers), timeout=timeout) as response:
                 reply = json.loads(response.read(_BODY_LIMIT))
         except (OSError, HTTPException, ValueError) as exc:
-            raise VendorUnavailable("the vendor gives no answer") from exc
+            raise _unavailable(exc) from exc
         if not isinstance(reply, dict):
-            raise VendorUnavailable("the vendor's answer is no object")
+            raise VendorUnavailable("the vendor's answer is no object", Trouble.NO_JSON)
         return reply
 
     async def ask(question: Question) -> Mapping[str, Any]:
         return await anyio.to_thread.run_sync(send, question, abandon_on_cancel=True)
 
     return ask
+
+
+def _unavailable(failure: Exception) -> VendorUnavailable:
+    """Return what a failed call is to a site: a redirect that leads nowhere is an answer that is no JSON."""
+    if isinstance(failure, urllib.error.HTTPError):
+        trouble = Trouble.NO_JSON if 300 <= failure.code < 400 else Trouble.STATUS
+        return VendorUnavailable(f"the vendor answers {failure.code}", trouble, failure.code)
+    reason = failure.reason if isinstance(failure, urllib.error.URLError) else failure
+    if isinstance(reason, TimeoutError):
+        return VendorUnavailable("the vendor does not answer in time", Trouble.TIMEOUT)
+    trouble = Trouble.NO_JSON if isinstance(reason, ValueError) else Trouble.CONNECTION
+    return VendorUnavailable("the vendor gives no answer", trouble)
 
 
 @dataclass(slots=True)

@@ -59,20 +59,26 @@ class _ChangedBody:
         """Let the server answer, then send the changed body."""
 
         async def change(scope: Scope, receive: Receive, send: Send) -> None:
-            status, headers, body = 200, Headers(), bytearray()
-
-            async def keep(message: Message) -> None:
-                nonlocal status, headers
-                if message["type"] == "http.response.start":
-                    status, headers = message["status"], Headers(raw=message["headers"])
-                else:
-                    body.extend(message.get("body", b""))
-
-            await app(scope, receive, keep)
+            status, headers, body = await answered(app, scope, receive)
             kept = {name: value for name, value in headers.items() if name != "content-length"}
-            await Response(self.changed(bytes(body)), status, kept)(scope, receive, send)
+            await Response(self.changed(body), status, kept)(scope, receive, send)
 
         return change
+
+
+async def answered(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[int, Headers, bytes]:
+    """Return what a server answers to a call: status, headers and the whole body."""
+    status, headers, body = 200, Headers(), bytearray()
+
+    async def keep(message: Message) -> None:
+        nonlocal status, headers
+        if message["type"] == "http.response.start":
+            status, headers = message["status"], Headers(raw=message["headers"])
+        else:
+            body.extend(message.get("body", b""))
+
+    await app(scope, receive, keep)
+    return status, headers, bytes(body)
 
 
 @dataclass(frozen=True, slots=True)

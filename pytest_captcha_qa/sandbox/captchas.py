@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pytest_captcha_qa.sandbox import altcha, pictures
 from pytest_captcha_qa.sandbox.apis import ASSESSMENTS, FRIENDLY
 from pytest_captcha_qa.sandbox.backend import AskVendor, Question, Session, VendorUnavailable
-from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_V4_VALIDATE, GEETEST_VALIDATE
+from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_VALIDATE, VALIDATE
 from pytest_captcha_qa.sandbox.keys import KeyPair
 from pytest_captcha_qa.sandbox.web import Fields
 
@@ -75,7 +75,7 @@ class GeetestV4:
             return False
         signed = hmac.new(self.keys.secret.encode(), told["lot_number"].encode(), "sha256").hexdigest()
         call = {**told, "captcha_id": self.keys.sitekey, "sign_token": signed}
-        reply = await vendor(Question(GEETEST_V4_VALIDATE, call))
+        reply = await vendor(Question(VALIDATE, call))
         return reply.get("status") == "success" and reply.get("result") == "success"
 
 

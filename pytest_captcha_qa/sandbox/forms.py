@@ -28,19 +28,32 @@ _hcaptcha = partial(Siteverify, "hcaptcha", HCAPTCHA, field_name="h-captcha-resp
 SOUND = (
     ProtectedForm("recaptcha-v2", "Sign up", _recaptcha("recaptcha_v2", keys=keys.RECAPTCHA_V2)),
     ProtectedForm(
-        "recaptcha-v2-invisible", "Feedback", _recaptcha("recaptcha_v2_invisible", keys=keys.RECAPTCHA_V2_INVISIBLE)
+        "recaptcha-v2-invisible",
+        "Feedback",
+        _recaptcha("recaptcha_v2_invisible", keys=keys.RECAPTCHA_V2_INVISIBLE),
     ),
     ProtectedForm(
         "recaptcha-v3",
         "Contact us",
-        _recaptcha("recaptcha_v3", keys=keys.RECAPTCHA_V3, action="contact", checks_action=True, min_score=0.5),
+        _recaptcha(
+            "recaptcha_v3",
+            keys=keys.RECAPTCHA_V3,
+            action="contact",
+            checks_action=True,
+            min_score=0.5,
+        ),
     ),
     ProtectedForm(
         "recaptcha-enterprise",
         "Transfer",
         Enterprise("recaptcha_enterprise", keys.RECAPTCHA_ENTERPRISE, action="transfer", min_score=0.5),
     ),
-    ProtectedForm("turnstile", "Log in", _turnstile(keys=keys.TURNSTILE, action="login"), logs_in=True),
+    ProtectedForm(
+        "turnstile",
+        "Log in",
+        _turnstile(keys=keys.TURNSTILE, action="login", checks_action=True),
+        logs_in=True,
+    ),
     ProtectedForm("hcaptcha", "Review", _hcaptcha(keys=keys.HCAPTCHA)),
     ProtectedForm("geetest-v3", "Order", GeetestV3("geetest_v3", keys.GEETEST_V3)),
     ProtectedForm("geetest-v4", "Booking", GeetestV4("geetest_v4", keys.GEETEST_V4)),

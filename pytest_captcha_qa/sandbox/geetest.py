@@ -21,7 +21,7 @@ from pytest_captcha_qa.sandbox.web import Fields
 
 GEETEST_REGISTER = "/register.php"
 GEETEST_VALIDATE = "/validate.php"
-GEETEST_V4_VALIDATE = "/validate"
+VALIDATE = "/validate"
 
 _JORDAN = "|jordan"
 _SIGN = re.compile(r"[0-9a-f]{64}")
@@ -60,7 +60,7 @@ class Geetest(Desk):
 
     async def validate_v4(self, request: Request) -> Response:
         """Confirm a solution of v4 that the site has signed with its key."""
-        fields = await self.receive(GEETEST_V4_VALIDATE, request, secret_name="captcha_id")
+        fields = await self.receive(VALIDATE, request, secret_name="captcha_id")
         if fields is None or not fields.get("captcha_id"):
             wrong = {"status": "error", "code": "-50101", "msg": "missing captcha id"}
             return self.answer(wrong, ["bad-request"])

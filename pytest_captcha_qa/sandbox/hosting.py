@@ -26,9 +26,15 @@ from pytest_captcha_qa.sandbox import control, provider_api, site, standin
 from pytest_captcha_qa.sandbox.audit import Audit
 from pytest_captcha_qa.sandbox.backend import vendor_at
 from pytest_captcha_qa.sandbox.faults import Describe, FaultPlan, Faults, Faulty
+from pytest_captcha_qa.sandbox.issuing import with_admin
+from pytest_captcha_qa.sandbox.lab.page import lab_routes
+from pytest_captcha_qa.sandbox.scripted import Book
 from pytest_captcha_qa.sandbox.tokens import TokenRegistry
-from pytest_captcha_qa.sandbox.web import LimitedBody, LoopbackHost
+from pytest_captcha_qa.sandbox.web import KnownHost, LimitedBody
 from pytest_captcha_qa.sandbox.work import Work
+
+_LAB_TIMEOUT = 1.0
+"""Seconds the lab's forms wait for the vendor: a run through all of them has to wait for some of those."""
 
 _KEEP_ALIVE = 75
 """Seconds an idle connection stays open: longer than clients that pool connections expect."""
@@ -49,21 +55,38 @@ class Apps:
         audit, registry, faults = Audit(), TokenRegistry(), Faults.none(Random(seed))
         work = Work(registry, audit, Random(seed), time_scale=time_scale)
         provider = provider_api.Provider(work, audit, faults.provider)
+        vendor = with_admin(standin.build_app(standin.StandIn(registry, audit, faults.vendor)), Book(registry))
         proofs: dict[str, str] = {}
-        site_app = site.build_app(audit, vendor_at(vendor_url), release=release, proofs=proofs, faults=faults.site)
+        site_app = site.build_app(
+            audit,
+            vendor_at(vendor_url),
+            release=release,
+            proofs=proofs,
+            faults=faults.site,
+            more=partial(lab_routes, audit, vendor_at(vendor_url, _LAB_TIMEOUT)),
+        )
         return cls(
             provider=guarded(
                 provider_api.build_app(provider), faults.provider, partial(provider_api.describe, provider)
             ),
-            vendor=guarded(standin.build_app(standin.StandIn(registry, audit, faults.vendor)), faults.vendor),
+            vendor=guarded(vendor, faults.vendor),
             site=guarded(site_app, faults.site),
             audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs))),
         )
 
 
-def guarded(app: ASGIApp, plan: FaultPlan | None = None, describe: Describe | None = None) -> ASGIApp:
-    """Return `app` behind the guards every server has, and its faults."""
-    return LoopbackHost(LimitedBody(Faulty(app, plan, describe) if plan else app))
+def guarded(
+    app: ASGIApp,
+    plan: FaultPlan | None = None,
+    describe: Describe | None = None,
+    names: frozenset[str] = frozenset(),
+) -> ASGIApp:
+    """Return `app` behind the guards every server has, and its faults; it answers to loopback and these names."""
+    return KnownHost(LimitedBody(Faulty(app, plan, describe) if plan else app), names)
+
+
+Place = tuple[ASGIApp, socket, ssl.SSLContext | None]
+"""What serves an application: a socket, with TLS or without."""
 
 
 async def run(
@@ -73,22 +96,28 @@ async def run(
 
     With `tls` there is a fifth socket, for the provider over https.
     """
+    served = [apps.provider, apps.vendor, apps.site, apps.audit, *([apps.provider] if tls is not None else [])]
+    tlss = [None, None, None, None, *([tls] if tls is not None else [])]
+    await serve_all(list(zip(served, sockets, tlss, strict=True)), announce)
+
+
+async def serve_all(places: list[Place], announce: Callable[[], None], *, lasts: float | None = None) -> None:
+    """Serve at all places, announce once all of them answer, and end when asked to or after so many seconds."""
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    servers = [_Server(app) for app in (apps.provider, apps.vendor, apps.site, apps.audit)]
-    if tls is not None:
-        servers.append(_Server(apps.provider, tls))
+    servers = [(_Server(app, tls), sock) for app, sock, tls in places]
     async with asyncio.TaskGroup() as group:
-        for server, sock in zip(servers, sockets, strict=True):
+        for server, sock in servers:
             group.create_task(server.serve([sock]))
-        for server in servers:
+        for server, _ in servers:
             await server.ready.wait()
         announce()
         _stop_at_end_of_stdin(stop)
-        await stop.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), lasts)
         # Calls that are still open are cancelled; that is how a sandbox ends, and no news.
         logging.getLogger("uvicorn.error").disabled = True
-        for server in servers:
+        for server, _ in servers:
             server.should_exit = True
 
 

@@ -28,6 +28,11 @@ GEETEST_V3 = KeyPair("5a9db0c4ca7a00000000000000000001", "5a9db0c4ca7a0000000000
 BROKEN = KeyPair("0x4AAAAAAASANDBOXbroken1", "0x4AAAAAAASANDBOXbroken1secretAAAAA")
 UNPROTECTED = KeyPair("6LcSANDBOXopensitekeyAAAAAAAAAAAAAAAAAAA", "6LcSANDBOXopensecretAAAAAAAAAAAAAAAAAAAA")
 
+LAB = tuple(
+    KeyPair(f"0x4AAAAAAASANDBOXlab{number:04}", f"0x4AAAAAAASANDBOXlab{number:04}secretAAAAA") for number in range(100)
+)
+"""Those of the forms under `/lab`, one each."""
+
 PAIRS = (
     RECAPTCHA_V2,
     RECAPTCHA_V2_INVISIBLE,
@@ -40,6 +45,7 @@ PAIRS = (
     FRIENDLY_V2,
     BROKEN,
     UNPROTECTED,
+    *LAB,
 )
 SITEKEY_OF_SECRET = {pair.secret: pair.sitekey for pair in PAIRS}
 SECRET_OF_SITEKEY = {pair.sitekey: pair.secret for pair in PAIRS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from pytest_captcha_qa.sandbox.pages import NOTHING, Html, render
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields
 
 _COOKIE = "sandbox_session"
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _UNAVAILABLE = "The captcha service does not answer. Please try again later."
 
 
@@ -56,17 +56,18 @@ class Sessions:
         self._by_id.pop(session.id, None)
         session.id, session.logged_in = secrets.token_urlsafe(24), True
         self._by_id[session.id] = session
-        _set_cookie(response, session)
+        set_cookie(response, session)
 
 
-def _page(session: Session, title: str, body: Html, *, head: Html = NOTHING, status: int = 200) -> Response:
+def page_of(session: Session, title: str, body: Html, *, head: Html = NOTHING, status: int = 200) -> Response:
     """Return a whole page, and the visitor's cookie with it."""
     response = HTMLResponse(render("layout", title=title, head=head, body=body), status)
-    _set_cookie(response, session)
+    set_cookie(response, session)
     return response
 
 
-def _set_cookie(response: Response, session: Session) -> None:
+def set_cookie(response: Response, session: Session) -> None:
+    """Give the visitor the cookie of their session."""
     response.set_cookie(_COOKIE, session.id, httponly=True, samesite="lax")
 
 
@@ -91,7 +92,7 @@ class FormPage:
         assert isinstance(captcha, ServesChallenge), "the route exists for such captchas only"
         content, kind = captcha.challenge(session)
         response = Response(content, media_type=kind, headers={"cache-control": "no-store"})
-        _set_cookie(response, session)
+        set_cookie(response, session)
         return response
 
     async def take(self, request: Request) -> Response:
@@ -124,7 +125,7 @@ class FormPage:
             raise Rejected(503, "vendor", _UNAVAILABLE) from exc
         if not accepted or self.faults.answer(Refuse, self._call("POST")) is not None:
             raise Rejected(422, "captcha", "The captcha check failed. Please try again.")
-        if not (_EMAIL.fullmatch(fields.get("email")) and fields.get("name").strip()):
+        if not (EMAIL.fullmatch(fields.get("email")) and fields.get("name").strip()):
             raise Rejected(422, "fields", "Please give your name and a valid e-mail address.")
 
     def _shown(self, offer: Mapping[str, str]) -> Mapping[str, str]:
@@ -143,7 +144,7 @@ class FormPage:
             offer = self._shown(await captcha.offer(session, self.vendor))
         except VendorUnavailable:
             body = render("message", title=self.form.title, text=_UNAVAILABLE)
-            return _page(session, self.form.title, body, status=503)
+            return page_of(session, self.form.title, body, status=503)
         body = render(
             "form",
             slug=self.form.slug,
@@ -155,7 +156,7 @@ class FormPage:
             widget=render(captcha.template, **offer),
         )
         head = render(f"{captcha.template}_head", **offer)
-        return _page(session, self.form.title, body, head=head, status=rejected.status if rejected else 200)
+        return page_of(session, self.form.title, body, head=head, status=rejected.status if rejected else 200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Site:
     async def index(self, request: Request) -> Response:
         """Link all forms."""
         items = Html("".join(render("index_item", slug=form.slug, title=form.title) for form in FORMS))
-        return _page(self.sessions.of(request), "Forms", render("index", items=items))
+        return page_of(self.sessions.of(request), "Forms", render("index", items=items))
 
     async def welcome(self, request: Request) -> Response:
         """Show once what was received."""
@@ -213,13 +214,19 @@ class Site:
         return RedirectResponse(request.query_params.get("to", "/"), 302)
 
     def _message(self, session: Session, title: str, text: str) -> Response:
-        return _page(session, title, render("message", title=title, text=text))
+        return page_of(session, title, render("message", title=title, text=text))
 
 
 def build_app(
-    audit: Audit, vendor: AskVendor, *, release: str, proofs: Mapping[str, str], faults: FaultPlan
+    audit: Audit,
+    vendor: AskVendor,
+    *,
+    release: str,
+    proofs: Mapping[str, str],
+    faults: FaultPlan,
+    more: Callable[[Sessions], list[Route]] = lambda sessions: [],
 ) -> Starlette:
-    """Return the site as an ASGI application."""
+    """Return the site as an ASGI application, with `more` routes for the same visitors."""
     sessions = Sessions()
     site = Site(sessions, audit, release, proofs)
     routes = [
@@ -239,4 +246,4 @@ def build_app(
         routes.append(Route(f"/{form.slug}", page.take, methods=["POST"]))
         if isinstance(form.captcha, ServesChallenge):
             routes.append(Route(f"/{form.slug}/challenge", page.challenge, methods=["GET"]))
-    return Starlette(routes=routes)
+    return Starlette(routes=[*routes, *more(sessions)])

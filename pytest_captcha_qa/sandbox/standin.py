@@ -17,11 +17,12 @@ from starlette.routing import Route
 
 from pytest_captcha_qa.sandbox.apis import ASSESSMENTS, FRIENDLY, Enterprise, Friendly
 from pytest_captcha_qa.sandbox.desk import Desk, iso
-from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_V4_VALIDATE, GEETEST_VALIDATE, Geetest
-from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET, SITEKEY_OF_SECRET
-from pytest_captcha_qa.sandbox.official import TEST_SECRETS
+from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_VALIDATE, VALIDATE, Geetest
+from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET
+from pytest_captcha_qa.sandbox.official import TestSecret
 from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault
 from pytest_captcha_qa.sandbox.web import Fields
+from pytest_captcha_qa.sandbox.yandex import Yandex, is_for_yandex
 
 GOOGLE = "/recaptcha/api/siteverify"
 CLOUDFLARE = "/turnstile/v0/siteverify"
@@ -54,8 +55,8 @@ class StandIn(Desk):
         fields = await self.receive(GOOGLE, request)
         if fields is None or fields.has_repeated_names():
             return self._refuse(["bad-request"])
-        if fields.get("secret") in TEST_SECRETS:
-            return self._test(fields)
+        if test := self.keys.test_secret(fields.get("secret")):
+            return self._test(test, fields)
         found = self._redeem(fields, types=("recaptcha_v2", "recaptcha_v2_invisible", "recaptcha_v3"))
         if not isinstance(found, IssuedToken):
             return self._refuse(found)
@@ -69,8 +70,8 @@ class StandIn(Desk):
         fields = await self.receive(CLOUDFLARE, request)
         if fields is None:
             return self._refuse(["bad-request"])
-        if fields.get("secret") in TEST_SECRETS:
-            return self._test(fields, {"error-codes": []})
+        if test := self.keys.test_secret(fields.get("secret")):
+            return self._test(test, fields, {"error-codes": []})
         found = self._redeem(fields, types=("turnstile",), retry_key=fields.get("idempotency_key"))
         if not isinstance(found, IssuedToken):
             return self._refuse(found)
@@ -82,8 +83,8 @@ class StandIn(Desk):
         fields = await self.receive(HCAPTCHA, request)
         if fields is None or request.headers.get("content-type", "").startswith("application/json"):
             return self._refuse(["bad-request"])
-        if fields.get("secret") in TEST_SECRETS:
-            return self._test(fields)
+        if test := self.keys.test_secret(fields.get("secret")):
+            return self._test(test, fields)
         expected = fields.get("sitekey") or None
         found = self._redeem(fields, types=("hcaptcha",), codes=_HCAPTCHA_CODES, sitekey=expected)
         if not isinstance(found, IssuedToken):
@@ -105,15 +106,18 @@ class StandIn(Desk):
             return _missing(fields)
         if secret == RETIRED_SECRET:
             return ["invalid-input-secret"]
-        own = SITEKEY_OF_SECRET.get(secret)
+        own = self.keys.sitekey_of(secret)
         if own is not None and sitekey is not None and own != sitekey:
             return ["sitekey-secret-mismatch"]
         found = self.registry.redeem(text, types=types, sitekey=own or sitekey, retry_key=retry_key)
-        return [codes[found]] if isinstance(found, TokenFault) else found
+        if isinstance(found, TokenFault):
+            return [codes[found]]
+        self.keys.learn(secret, found.binding)
+        return found
 
-    def _test(self, fields: Fields, more: Mapping[str, Any] = MappingProxyType({})) -> Response:
+    def _test(self, secret: TestSecret, fields: Fields, more: Mapping[str, Any] = MappingProxyType({})) -> Response:
         """Answer as an official test secret does."""
-        secret, text = TEST_SECRETS[fields.get("secret")], fields.get("response")
+        text = fields.get("response")
         codes = secret.verdict(text) if text else _missing(fields)
         said = {"metadata": secret.reply["metadata"]} if "metadata" in secret.reply else {}
         if codes:
@@ -134,8 +138,13 @@ def _missing(fields: Fields) -> list[str]:
 
 def build_app(standin: StandIn) -> Starlette:
     """Return the vendors' endpoints as one ASGI application."""
-    shared = (standin.registry, standin.audit, standin.faults)
-    geetest, enterprise, friendly = Geetest(*shared), Enterprise(*shared), Friendly(*shared)
+    shared = (standin.registry, standin.audit, standin.faults, standin.keys)
+    geetest, enterprise, friendly, yandex = Geetest(*shared), Enterprise(*shared), Friendly(*shared), Yandex(*shared)
+
+    async def validate(request: Request) -> Response:
+        """Answer at the path that two vendors have in common, each on a host of its own in life."""
+        return await (yandex.validate if await is_for_yandex(request) else geetest.validate_v4)(request)
+
     return Starlette(
         routes=[
             Route(GOOGLE, standin.google, methods=["GET", "POST"]),
@@ -145,6 +154,6 @@ def build_app(standin: StandIn) -> Starlette:
             Route(FRIENDLY, friendly.siteverify, methods=["POST"]),
             Route(GEETEST_REGISTER, geetest.register, methods=["GET"]),
             Route(GEETEST_VALIDATE, geetest.validate, methods=["POST"]),
-            Route(GEETEST_V4_VALIDATE, geetest.validate_v4, methods=["GET", "POST"]),
+            Route(VALIDATE, validate, methods=["GET", "POST"]),
         ]
     )

@@ -10,7 +10,7 @@ from enum import StrEnum
 from random import Random, SystemRandom
 
 from pytest_captcha_qa.sandbox.binding import Binding
-from pytest_captcha_qa.sandbox.types import TYPES
+from pytest_captcha_qa.sandbox.types import ISSUED
 
 Clock = Callable[[], float]
 
@@ -47,7 +47,7 @@ class TokenRegistry:
 
     def issue(self, binding: Binding, *, issued_at: float | None = None, ending: str = "") -> IssuedToken:
         """Return a new token for `binding`, with this ending; its life counts from `issued_at`, by default from now."""
-        facts = TYPES[binding.type]
+        facts = ISSUED[binding.type]
         start = self.clock() if issued_at is None else issued_at
         token = IssuedToken(facts.mint(self.rng, binding) + ending, binding, start, start + facts.lifetime)
         self._tokens[token.text] = token
@@ -58,6 +58,16 @@ class TokenRegistry:
     def find(self, text: str) -> IssuedToken | None:
         """Return the token with this text, if it was issued here."""
         return self._tokens.get(text)
+
+    def age(self, token: IssuedToken, seconds: float) -> None:
+        """Let a token be so many seconds older than it is."""
+        token.issued_at -= seconds
+        token.expires_at -= seconds
+
+    def forget(self, texts: Collection[str]) -> None:
+        """Accept these tokens no more."""
+        for text in texts:
+            self._tokens.pop(text, None)
 
     def challenge_is_spent(self, challenge: str) -> bool:
         """Tell whether a token was already issued for this single-use challenge."""

@@ -106,3 +106,11 @@ TYPES = {
         SandboxType("image", median=4, spread=0.3, lifetime=60, mint=decided),
     )
 }
+"""The types of the harness, which the solving service and the site play."""
+
+# Its real tokens have no documented shape; this one is as long as a form field commonly allows.
+_YANDEX = SandboxType(
+    "yandex", median=8, spread=0.3, lifetime=300, mint=partial(string_token, prefix="", shortest=300, longest=500)
+)
+ISSUED: Mapping[str, SandboxType] = {**TYPES, _YANDEX.name: _YANDEX}
+"""All types that tokens are issued for: also those that only a backend knows, since no service here solves them."""

@@ -135,18 +135,20 @@ def host_of(authority: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopbackHost:
-    """Refuses requests addressed to any name but loopback, so that no web page gets in by its DNS."""
+class KnownHost:
+    """Refuses requests addressed to any name but loopback and these, so that no web page gets in by its DNS."""
 
     app: ASGIApp
+    names: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 421."""
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) == 1 and is_loopback(host_of(hosts[0])):
+        hosts = [host_of(host) for host in Headers(scope=scope).getlist("host")]
+        if len(hosts) == 1 and (is_loopback(hosts[0]) or hosts[0] in self.names):
             await self.app(scope, receive, send)
         else:
-            refusal = PlainTextResponse("This server answers to loopback names only.\n", 421)
+            known = " and the names it was started with" if self.names else " only"
+            refusal = PlainTextResponse(f"This server answers to loopback names{known}.\n", 421)
             await refusal(scope, receive, send)
 
 

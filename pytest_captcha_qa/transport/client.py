@@ -79,10 +79,12 @@ class HttpClient:
         marks: Mapping[str, str] = _NOTHING,
         user_agent: str = USER_AGENT,
         learn: Learn = forget,
+        foreign_ca_file: str | None = None,
     ) -> None:
         """Keep how to reach the environment; `marks` are headers of every request to a target (R0.9).
 
-        `learn` is told the values of the cookies that targets set.
+        `learn` is told the values of the cookies that targets set; `foreign_ca_file`: PEM of the authorities to trust
+        instead of the public ones for an address that is no target, such as a stand-in.
 
         Raises:
             ConfigError: a certificate file does not exist, or a header, cookie or proxy cannot be used.
@@ -93,6 +95,7 @@ class HttpClient:
         self._marks = dict(marks)
         self._user_agent = user_agent
         self._learn = learn
+        self._foreign_ca_file = foreign_ca_file
         self._connections = _Connections()
         self._jars: dict[Origin, RequestsCookieJar] = {}
 
@@ -197,12 +200,13 @@ class HttpClient:
 
     def _send(self, request: requests.PreparedRequest, url: Url, call: Call, *, own: bool) -> requests.Response:
         access = self._access if own else _NO_ACCESS
+        ca_file = access.ca_file if own else self._foreign_ca_file
         proxy = None if url.origin.is_loopback else access.proxy
         answer = self._connections.adapter.send(
             request,
             stream=True,
             timeout=call.remaining,
-            verify=access.ca_file or True,
+            verify=ca_file or True,
             cert=access.client_cert_file,
             proxies={"http": proxy, "https": proxy} if proxy else {},
         )

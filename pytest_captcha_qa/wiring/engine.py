@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,22 +13,24 @@ from pytest_captcha_qa.config.accounts import AccountConfig
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.authorising import Grants
-from pytest_captcha_qa.engine.events import RELEASE_CHANGED, Event
+from pytest_captcha_qa.engine.events import RELEASE_CHANGED, STANDIN_IN_USE, Event
 from pytest_captcha_qa.engine.obtaining import Obtainer
 from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, SystemClock, Verifier
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Stop
-from pytest_captcha_qa.errors import ConfigError, RecordError
+from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, RecordError
 from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
 from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.record import EventLine, Header, timestamp
 from pytest_captcha_qa.model.redact import Learn, forget
+from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.observe.log import LineLog
 from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
+from pytest_captcha_qa.provider.standin_provider import StandInProvider
 from pytest_captcha_qa.records.excerpt import Clean
 from pytest_captcha_qa.records.failures import FailureFolder, failures_folder
 from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
@@ -38,9 +41,10 @@ from pytest_captcha_qa.verify.siteverify import SiteVerifier
 from pytest_captcha_qa.wiring.extensions import Extension, Listeners, load_extensions
 from pytest_captcha_qa.wiring.flows import Effects, PreparingDriver
 from pytest_captcha_qa.wiring.observers import Records
-from pytest_captcha_qa.wiring.providers import provider_of
+from pytest_captcha_qa.wiring.providers import provider_of, stand_in_of
 from pytest_captcha_qa.wiring.release import release_of
 from pytest_captcha_qa.wiring.site import Site
+from pytest_captcha_qa.wiring.standin import ScriptedVendor
 from pytest_captcha_qa.wiring.stores import Loss, StorePlace, open_stores, unusable_store
 
 RUN_HEADER = "X-Captcha-QA-Run"
@@ -111,7 +115,7 @@ class Engine:
         rules = environment.rules(allow_production=setup.allow_production, budgeted=setup.budget_given)
         key = ProofKey(setup.proof_key) if setup.proof_key else None
         self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
-        self._provider = provider_of(environment.account, extensions, self.grants, learn, clean)
+        self._provider = provider_of(environment, extensions, self.grants, learn, clean)
         loss = Loss(environment.on_store_loss, setup.processes)
         self._stores = open_stores(setup.store, loss, clock=self._clock, stop=self.stop, emit=self.emit)
         self._solver = self._new_solver()
@@ -163,6 +167,10 @@ class Engine:
         """The site under test, for the team's own code."""
         return Site(self.environment, self.grants, self.setup.run_id, self.release)
 
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Let no text of the run show these."""
+        self._learn(secrets)
+
     def new_session(self) -> HttpClient:
         """Return an HTTP client with cookies of its own, as a new browser window has."""
         return self._client.new_session()
@@ -192,12 +200,32 @@ class Engine:
             return
         self._closed = True
         try:
+            if self._sink.attempts:
+                self._note_stand_in()
             if complete and self._sink.attempts:
                 self._note_release_change()
             self._sink.close(complete)
         finally:
             self._stores.close()
             self._client.close()
+
+    def _note_stand_in(self) -> None:
+        """Say that a backend asks the stand-in, which it must not go on to do; without an answer nobody knows."""
+        if not isinstance(self._provider, StandInProvider):
+            return
+        with suppress(CaptchaQAError):
+            if (use := self._provider.stand_in.use()).get("calls"):
+                self.emit(Event(STANDIN_IN_USE, {"calls": use["calls"], "last_call_ago": use.get("last_call_ago")}))
+
+    def vendor(self, at: Url | None = None) -> ScriptedVendor:
+        """Return the environment's stand-in for tests to script, as a session of its own; `at`: see `stand_in_of`.
+
+        Raises:
+            ConfigError: there is none.
+            ScopeDenied: it is not on this machine and speaks plain http.
+        """
+        own = self._provider.stand_in if isinstance(self._provider, StandInProvider) else None
+        return ScriptedVendor(own or stand_in_of(self.environment, at), self.grants, self._learn)
 
     def _note_release_change(self) -> None:
         """Ask the site once more which release it is; without an answer nothing is known to have changed."""

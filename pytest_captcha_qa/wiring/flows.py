@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pytest_captcha_qa.engine.ports import EffectQuestion, GrantSource, OpenedForm
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.forms.looking import look
 from pytest_captcha_qa.forms.page import HttpFormDriver
 from pytest_captcha_qa.model.form import Answer, FormSpec
 from pytest_captcha_qa.model.identity import Identity
+from pytest_captcha_qa.model.seen import SeenPage
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.transport import HttpClient
 from pytest_captcha_qa.verify.effect import EffectLookup
@@ -33,12 +35,25 @@ class PreparingDriver:
         Raises:
             CaptchaQAError: why the steps or the form failed; see `TeamFunction` and `HttpFormDriver`.
         """
-        client = self._new_client()
-        if form.prepare is not None:
-            prepare = TeamFunction.load(f"forms.{form.slug}.prepare", form.prepare, self._site.environment.folder)
-            http = HttpSession(self._site, client, deadline)
-            url = _page(prepare, prepare(http, CaptchaEnv(self._site), identity), http) or url
+        client, url = self._prepared(form, url, deadline, identity)
         return HttpFormDriver(lambda: client).open(form, url, grants, deadline)
+
+    def look(self, form: FormSpec, url: Url, grants: GrantSource, deadline: Deadline, identity: Identity) -> SeenPage:
+        """Return what the same page shows, whether or not its form can be driven.
+
+        Raises:
+            CaptchaQAError: why the steps or the page failed; see `TeamFunction` and `looking.look`.
+        """
+        client, url = self._prepared(form, url, deadline, identity)
+        return look(client, form, url, grants, deadline)
+
+    def _prepared(self, form: FormSpec, url: Url, deadline: Deadline, identity: Identity) -> tuple[HttpClient, Url]:
+        client = self._new_client()
+        if form.prepare is None:
+            return client, url
+        prepare = TeamFunction.load(f"forms.{form.slug}.prepare", form.prepare, self._site.environment.folder)
+        http = HttpSession(self._site, client, deadline)
+        return client, _page(prepare, prepare(http, CaptchaEnv(self._site), identity), http) or url
 
 
 class Effects:

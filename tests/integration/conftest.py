@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +12,13 @@ from typing import Any
 
 import pytest
 
+from pytest_captcha_qa.model.form import EnvKind
+from pytest_captcha_qa.ownership import ProofKey
+from pytest_captcha_qa.ownership.proof import ProofTerms, render
 from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
+from pytest_captcha_qa.scope import OriginPattern, Probes
 
+PROOF_KEY = "0123456789abcdef0123456789abcdef"
 SETTINGS = """\
 [accounts.local]
 provider = "sandbox"
@@ -100,3 +107,21 @@ def requests_at_site(plugin_sandbox: SandboxAddresses, ask: Callable[..., Any]) 
         return {"site": counts["site"], "provider": counts["provider"]}
 
     return count
+
+
+@pytest.fixture
+def prove(plugin_sandbox: SandboxAddresses) -> Iterator[Callable[..., dict[str, str]]]:
+    """`prove(kind)` has the sandbox's site serve a proof until the test ends; it returns the variable with its key."""
+
+    def serve(text: str) -> None:
+        body = json.dumps({"proofs": {ProofKey(PROOF_KEY).id: text}}).encode()
+        urllib.request.urlopen(urllib.request.Request(f"{plugin_sandbox.audit}/control", body), timeout=10).close()
+
+    def prove(kind: EnvKind = EnvKind.STAGING) -> dict[str, str]:
+        origins = (OriginPattern.parse(plugin_sandbox.site),)
+        terms = ProofTerms(origins, kind, time.time() + 86400, probes=Probes.ALL)
+        serve(render(terms, ProofKey(PROOF_KEY)))
+        return {"CAPTCHA_QA_PROOF_KEY": PROOF_KEY}
+
+    yield prove
+    serve("none")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.model.form import EnvKind
-from pytest_captcha_qa.ownership.proof import ProofKey, ProofTerms, render
 from pytest_captcha_qa.sandbox.server import SandboxAddresses
-from pytest_captcha_qa.scope import OriginPattern
 
 ENV = "--captcha-env=staging"
 ATTEMPTS = "def test_login(captcha_attempt):\n    assert captcha_attempt('login')\n"
@@ -198,40 +193,25 @@ def pytest_captcha_provider(config, name, settings):
 """
 
 
-@pytest.fixture
-def serve_proof(plugin_sandbox: SandboxAddresses) -> Iterator[Callable[[str], None]]:
-    """`serve_proof(text)` puts the proof of the team's key on the sandbox's site."""
-
-    def serve(text: str) -> None:
-        body = json.dumps({"proofs": {ProofKey(PROOF_KEY).id: text}}).encode()
-        urllib.request.urlopen(urllib.request.Request(f"{plugin_sandbox.audit}/control", body), timeout=10).close()
-
-    yield serve
-    serve("none")
-
-
 @pytest.mark.parametrize("by", ["module", "hook"])
 def test_a_provider_of_the_team_solves_for_a_proven_site_only(
     team: Callable[..., Any],
     plugin_sandbox: SandboxAddresses,
-    serve_proof: Callable[[str], None],
+    prove: Callable[..., dict[str, str]],
     requests_at_site: Callable[[], Any],
     by: str,
 ) -> None:
     files = {"test_login.py": ATTEMPTS, "solving.py": SOLVING, "conftest.py": BY_HOOK if by == "hook" else ""}
     own = {'provider = "sandbox"': 'provider = "inhouse"', "time_scale = 0.02\n": ""}
     project = team(files, extensions=["solving"] if by == "module" else [], **own)
-    project.env["CAPTCHA_QA_PROOF_KEY"] = PROOF_KEY
 
     before = requests_at_site()
-    refused = project.run(ENV)
+    refused = project.run(ENV, env={"CAPTCHA_QA_PROOF_KEY": PROOF_KEY})
     assert refused.code == 15, refused.output
     assert not (project.folder / "seen.txt").exists()
     assert requests_at_site() == before
 
-    terms = ProofTerms((OriginPattern.parse(plugin_sandbox.site),), EnvKind.STAGING, time.time() + 86400)
-    serve_proof(render(terms, ProofKey(PROOF_KEY)))
-    ran = project.run(ENV)
+    ran = project.run(ENV, env=prove())
     assert ran.code == 0, ran.output
     attempt = ran.attempts[-1]
     assert (attempt["provider"], attempt["key_mode"], attempt["outcome"]) == ("inhouse", "live", "ok")

@@ -121,7 +121,12 @@ FORMS = {
         r'\?render=([^"]+)"',
         "g-recaptcha-response",
     ),
-    "turnstile": ({"method": "turnstile"}, "sitekey", r'data-sitekey="([^"]+)"', "cf-turnstile-response"),
+    "turnstile": (
+        {"method": "turnstile", "action": "login"},
+        "sitekey",
+        r'data-sitekey="([^"]+)"',
+        "cf-turnstile-response",
+    ),
     "geetest-v3": ({"method": "geetest"}, "gt", r'data-gt="([^"]+)"', ""),
 }
 

@@ -41,6 +41,7 @@ def test_what_holds_for_every_run_stands_apart(full: str, load_text: Loader) -> 
         "budget": (7, "--captcha-budget"),
         "outage": ("error", "captcha-qa.toml:30"),
         "exit_codes": ("extended", "captcha-qa.toml:31"),
+        "probe_severity": ("medium", "default"),
     }
 
 

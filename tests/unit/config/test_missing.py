@@ -204,8 +204,8 @@ def test_a_sandbox_of_ones_own_needs_an_address(load_text: Loader) -> None:
     assert load_text(TEAM).environment("demo").missing() == []
 
 
-def test_the_providers_that_are_spoken_are_those_with_a_dialect_and_the_one_that_needs_none() -> None:
-    assert {name for name, traits in PROVIDERS.items() if traits.spoken} == {*DIALECTS, "testkeys"}
+def test_the_providers_are_those_with_a_dialect_and_the_two_that_need_none() -> None:
+    assert set(PROVIDERS) == {*DIALECTS, "testkeys", "standin"}
 
 
 @pytest.mark.usefixtures("files")

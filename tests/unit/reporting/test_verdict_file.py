@@ -47,6 +47,7 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
         "key_modes": ["live"],
         "time_scale": 0.02,
         "captcha_tests": 1,
+        "probes": [],
         "forms": {
             "signup": {
                 "verdict": "ok",

@@ -39,7 +39,7 @@ FIELDS = {
     "altcha": "altcha",
     "image": "captcha_answer",
 }
-ACTIONS = {"recaptcha-v3": "contact", "recaptcha-enterprise": "transfer"}
+ACTIONS = {"recaptcha-v3": "contact", "recaptcha-enterprise": "transfer", "turnstile": "login"}
 SOUND_SLUGS = [form.slug for form in SOUND]
 # Those whose token the vendor knows; the others are judged by the site itself.
 OF_VENDORS = [slug for slug in SOUND_SLUGS if slug in PAIRS]
@@ -202,13 +202,13 @@ def test_the_token_of_another_sitekey_is_refused(world: Any, visitor: Any, fill_
 
 
 @pytest.mark.parametrize("slug", ACTIONS)
-def test_v3_and_enterprise_compare_the_action(world: Any, visitor: Any, fill_in: Any, slug: str) -> None:
-    other = world.issue(type_of(slug), PAIRS[slug].sitekey, action="login")
-    posted = fill_in(slug, **{"g-recaptcha-response": other})
+def test_forms_with_an_action_compare_it(world: Any, visitor: Any, fill_in: Any, slug: str) -> None:
+    other = world.issue(type_of(slug), PAIRS[slug].sitekey, action="other")
+    posted = fill_in(slug, **{FIELDS.get(type_of(slug), "g-recaptcha-response"): other})
     assert error_code(visitor.post(f"/{slug}", posted)) == "captcha"
 
 
-@pytest.mark.parametrize("slug", ACTIONS)
+@pytest.mark.parametrize("slug", ["recaptcha-v3", "recaptcha-enterprise"])
 def test_v3_and_enterprise_refuse_a_low_score(world: Any, visitor: Any, fill_in: Any, slug: str) -> None:
     world.faults.load({"vendor": [{"kind": "score", "score": 0.1, "count": 1}]})
     assert error_code(visitor.post(f"/{slug}", fill_in(slug))) == "captcha"
@@ -218,7 +218,7 @@ def test_v3_and_enterprise_refuse_a_low_score(world: Any, visitor: Any, fill_in:
 @pytest.mark.parametrize(("score", "status"), [(0.49, 422), (0.5, 303), (None, 422), ("0.9", 422)])
 def test_v3_compares_the_score(world: Any, make_client: Any, score: object, status: int, fill_in: Any) -> None:
     async def vendor(question: Question) -> Mapping[str, Any]:
-        return {"success": True, "action": "contact", "score": score}
+        return {"success": True, "action": "contact", "hostname": "127.0.0.1", "score": score}
 
     strict = make_client(site_module.build_app(world.audit, vendor, release="1", proofs={}, faults=world.faults.site))
     csrf = re.search(r'csrf_token" value="([^"]+)"', strict.get("/recaptcha-v3").text)

@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from pytest_captcha_qa.sandbox.web import Fields, LimitedBody, LoopbackHost, is_loopback
+from pytest_captcha_qa.sandbox.web import Fields, KnownHost, LimitedBody, is_loopback
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -19,7 +19,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     "host", ["127.0.0.1", "127.0.0.1:8000", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8000", "127.1.2.3"]
 )
 def test_a_loopback_host_is_let_in(make_client: Any, host: str) -> None:
-    assert make_client(LoopbackHost(PlainTextResponse("in")), host=host).get("/").text == "in"
+    assert make_client(KnownHost(PlainTextResponse("in")), host=host).get("/").text == "in"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_loopback_host_is_let_in(make_client: Any, host: str) -> None:
     ],
 )
 def test_any_other_host_is_refused(make_client: Any, host: str) -> None:
-    assert make_client(LoopbackHost(PlainTextResponse("in")), host=host).get("/").status == 421
+    assert make_client(KnownHost(PlainTextResponse("in")), host=host).get("/").status == 421
 
 
 @pytest.mark.parametrize("hosts", [[], [b"localhost", b"shop.example"]])
@@ -51,7 +51,7 @@ def test_exactly_one_host_header_is_needed(hosts: list[bytes]) -> None:
         sent.append(message)
 
     scope = {"type": "http", "headers": [(b"host", host) for host in hosts]}
-    asyncio.run(LoopbackHost(PlainTextResponse("in"))(scope, None, send))
+    asyncio.run(KnownHost(PlainTextResponse("in"))(scope, None, send))
     assert sent[0]["status"] == 421
 
 

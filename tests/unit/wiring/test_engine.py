@@ -88,15 +88,6 @@ def test_identities_live_on_the_environments_domain_or_a_reserved_one(
     assert engine().new_identity().email != engine().new_identity().email
 
 
-def test_a_provider_that_is_not_spoken_yet_is_named_with_those_that_are(
-    environment: NewEnvironment, setup: RunSetup
-) -> None:
-    with pytest.raises(
-        ConfigError, match=r"'local' names provider standin, .* it speaks captchaai, capskip, twocaptcha"
-    ):
-        Engine(environment(provider="standin"), setup)
-
-
 @pytest.mark.parametrize(
     ("answers", "attempted", "complete", "told"),
     [

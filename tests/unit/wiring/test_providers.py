@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,8 +10,9 @@ from pytest_captcha_qa.config.accounts import ProviderName
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.wiring.engine import Engine
-from pytest_captcha_qa.wiring.providers import spoken_provider, unsolvable_forms
+from pytest_captcha_qa.wiring.providers import spoken_provider, stand_in_of, unsolvable_forms
 
 
 @pytest.fixture
@@ -39,3 +41,27 @@ def test_forms_that_the_account_cannot_solve_are_named_with_accounts_that_can(at
 def test_a_slow_service_is_given_its_time(at_capskip: EnvironmentConfig, engine: Callable[..., Engine]) -> None:
     assert engine().services().timeouts.solve == 0
     assert engine(at_capskip).services().timeouts.solve == 450
+
+
+def test_a_stand_in_is_spoken_to_as_a_session_of_its_own(
+    environment: Callable[..., EnvironmentConfig], engine: Callable[..., Engine]
+) -> None:
+    found = environment(provider="standin")
+    provider = engine(found).services().provider
+    assert re.fullmatch(r"<StandInProvider over <StandIn at http://127.0.0.1:9, session run-\w+>>", repr(provider))
+    assert stand_in_of(found).session != stand_in_of(found).session
+
+
+def test_only_a_stand_in_answers_as_a_test_says(environment: Callable[..., EnvironmentConfig]) -> None:
+    with pytest.raises(ConfigError, match="is one of sandbox, which answers about no token as a test says"):
+        stand_in_of(environment())
+    assert repr(stand_in_of(environment(), Url.parse("http://127.0.0.1:7"))).startswith(
+        "<StandIn at http://127.0.0.1:7,"
+    )
+
+
+def test_forms_without_a_vendor_are_told_before_the_run(environment: Callable[..., EnvironmentConfig]) -> None:
+    found = environment(provider="standin")
+    found = replace(found, forms={"login": replace(found.forms["login"], type=CaptchaType.IMAGE)})
+    [told] = unsolvable_forms(found, ["login"])
+    assert told.startswith("forms.login.type: image is checked by your own site")

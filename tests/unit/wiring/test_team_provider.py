@@ -108,7 +108,7 @@ def provider(written: EnvironmentConfig, proven: Callable[..., GrantSource], lea
 
     def build(made: object, grants: GrantSource | None = None) -> Provider:
         extension = Extension.of("extensions", "qa.solving", "", {"provider": lambda name, settings: made})
-        return provider_of(written.account, [extension], grants or proven(), learned.extend, scrubber.clean)
+        return provider_of(written, [extension], grants or proven(), learned.extend, scrubber.clean)
 
     return build
 
@@ -130,7 +130,7 @@ def test_the_first_that_knows_the_name_makes_it_from_what_the_account_says(
 
     answering = (("a", lambda name, settings: None), ("b", knows), ("c", never))
     extensions = [Extension.of("extensions", name, "", {"provider": make}) for name, make in answering]
-    made = provider_of(written.account, extensions, proven(), list, None)
+    made = provider_of(written, extensions, proven(), list, None)
     assert repr(made) == "<provider 'inhouse' of b>"
     name, settings = asked
     assert (name, settings) == ("inhouse", ProviderSettings("own", SECRET, None))
@@ -143,8 +143,8 @@ def test_extensions_are_not_asked_for_what_this_package_speaks(
     def never(name: str, settings: object) -> object:
         raise AssertionError("the sandbox is ours")
 
-    account = environment(first="extensions = []").account
-    made = provider_of(account, [Extension.of("e", "a", "", {"provider": never})], proven(), list, None)
+    found = environment(first="extensions = []")
+    made = provider_of(found, [Extension.of("e", "a", "", {"provider": never})], proven(), list, None)
     assert "HttpProvider sandbox" in repr(made)
 
 

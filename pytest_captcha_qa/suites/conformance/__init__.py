@@ -1,0 +1,1 @@
+"""The conformance probes as a suite; collected with `--captcha-probes`."""
