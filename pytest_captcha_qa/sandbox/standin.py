@@ -21,6 +21,7 @@ from pytest_captcha_qa.sandbox.geetest import GEETEST_REGISTER, GEETEST_VALIDATE
 from pytest_captcha_qa.sandbox.keys import RETIRED_SECRET
 from pytest_captcha_qa.sandbox.official import TestSecret
 from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenFault
+from pytest_captcha_qa.sandbox.types import TYPES
 from pytest_captcha_qa.sandbox.web import Fields
 from pytest_captcha_qa.sandbox.yandex import Yandex, is_for_yandex
 
@@ -61,7 +62,7 @@ class StandIn(Desk):
         if not isinstance(found, IssuedToken):
             return self._refuse(found)
         reply = self._common(found)
-        if found.binding.type == "recaptcha_v3":
+        if TYPES[found.binding.type].scored:
             reply |= {"score": self.score(GOOGLE, request.method), "action": found.binding.action}
         return self.answer(reply)
 

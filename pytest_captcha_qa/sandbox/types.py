@@ -78,6 +78,8 @@ class SandboxType:
     mint: Callable[[Random, Binding], str]
     parts: Callable[[str, Binding], Mapping[str, str]] | None = None
     """The values of an answer that has several, all made from its text."""
+    scored: bool = False
+    """Whether siteverify tells a score and an action about its tokens."""
 
     def solve_seconds(self, rng: Random) -> float:
         """Draw how long one solve takes."""
@@ -95,7 +97,7 @@ TYPES = {
     for facts in (
         SandboxType("recaptcha_v2", median=21, spread=0.35, lifetime=120, mint=_recaptcha),
         SandboxType("recaptcha_v2_invisible", median=21, spread=0.35, lifetime=120, mint=_recaptcha),
-        SandboxType("recaptcha_v3", median=6, spread=0.3, lifetime=120, mint=_recaptcha),
+        SandboxType("recaptcha_v3", median=6, spread=0.3, lifetime=120, mint=_recaptcha, scored=True),
         SandboxType("recaptcha_enterprise", median=21, spread=0.35, lifetime=120, mint=_recaptcha),
         SandboxType("turnstile", median=7, spread=0.3, lifetime=300, mint=_turnstile),
         SandboxType("hcaptcha", median=24, spread=0.35, lifetime=120, mint=_hcaptcha),

@@ -133,7 +133,7 @@ class RedisLink:
         try:
             connection.on_connect()
             self._peers[connection] = self._met(connection)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: a connection that was not greeted knows no server
             connection.disconnect()
             raise
 
@@ -164,7 +164,7 @@ def _answer(connection: Any, *parts: Packed) -> Any:
     """Send a command and return its answer; a connection that is left in between is not used again."""
     try:
         connection.send_packed_command([command(parts)], check_health=False)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: half a command must not be read as the start of the next
         connection.disconnect()
         raise
     return connection.read_response()  # this one disconnects by itself
