@@ -27,7 +27,8 @@ from pytest_captcha_qa.state.redis_link import RedisLink
 
 _SECONDS = 150
 _NOT_OURS = ("CAPTCHA_QA_", "CI", "GITHUB_", "GITLAB_", "PYTEST_", "PYTHONDONTWRITEBYTECODE")
-_WITHOUT = ("cacheprovider", "randomly", "asyncio")
+# A team has few plugins, and each that a child loads costs it time; tests of getting along name the others.
+_PLUGINS = ("pytest_captcha_qa.plugin", "xdist", "pytest_rerunfailures", "pytest_timeout")
 _SERVERS = ("redis-server", "valkey-server")
 _PLAIN = ("--port", "0", "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 # A server outlives a pytest that is killed, unless the system is told.
@@ -85,19 +86,27 @@ def clean_environment() -> Callable[[Path], dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def run_child(clean_environment: Callable[[Path], dict[str, str]]) -> Callable[..., PytestRun]:
-    """`run_child(folder, *arguments, env=...)` runs pytest in a folder, as a team does in its repository."""
+    """`run_child(folder, *arguments, env=...)` runs pytest in a folder, as a team does in its repository.
+
+    It has the plugins that most teams have and those of `plugins`; `all_plugins`: whatever is installed.
+    """
 
     def run(
         folder: Path,
         *arguments: str,
         env: Mapping[str, str] | None = None,
         python: str = sys.executable,
-        without: tuple[str, ...] = _WITHOUT,
+        plugins: tuple[str, ...] = (),
+        all_plugins: bool = False,
+        cache: bool = False,
     ) -> PytestRun:
+        named = () if all_plugins else (*_PLUGINS, *plugins)
+        chosen = [f"-p{name}" for name in named] + ([] if cache else ["-pno:cacheprovider"])
+        few = {} if all_plugins else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         done = subprocess.run(
-            [python, "-m", "pytest", *(f"-pno:{name}" for name in without), *arguments],
+            [python, "-m", "pytest", *chosen, *arguments],
             cwd=folder,
-            env=clean_environment(folder) | dict(env or {}),
+            env=clean_environment(folder) | few | dict(env or {}),
             timeout=_SECONDS,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

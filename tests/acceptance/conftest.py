@@ -19,8 +19,6 @@ import pytest
 from pytest_captcha_qa.engine.stop import Stop
 from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
 
-# A team has few plugins; which of them get along is the matter of tests/integration.
-FEW_PLUGINS = ("-ppytest_captcha_qa.plugin", "-pxdist", "-ppytest_rerunfailures", "-ppytest_timeout")
 ONE_FORM = """\
 [accounts.local]
 provider = "sandbox"
@@ -69,8 +67,7 @@ def run_pytest(
         write_files(tmp_path, files or {})
         if not (tmp_path / "pytest.ini").exists():
             (tmp_path / "pytest.ini").write_text("[pytest]\n")
-        few = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(env or {})}
-        return run_child(tmp_path, *FEW_PLUGINS, *arguments, env=few, without=("cacheprovider",))
+        return run_child(tmp_path, *arguments, env=env)
 
     return run
 

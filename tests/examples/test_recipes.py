@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,28 +14,36 @@ FILES = dict(re.findall(r"<!-- recipe: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DO
 RECIPES = sorted({name.partition("/")[0] for name in FILES})
 
 
-def run(folder: Path, recipe: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    for name, text in FILES.items():
-        group, _, file = name.partition("/")
-        if group == recipe:
-            (folder / file).write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CAPTCHA_QA_", "PYTEST_"))}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", *arguments]
-    return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, timeout=120)
+NEEDED = {"asyncio": ("pytest_asyncio.plugin",), "bdd": ("pytest_bdd.plugin",)}
+
+
+@pytest.fixture
+def run(tmp_path: Path, run_child: Callable[..., Any], write_files: Callable[..., None]) -> Callable[..., Any]:
+    """`run(recipe, *arguments)` runs the files of a recipe as a project of their own."""
+
+    def run(recipe: str, *arguments: str) -> Any:
+        files = {
+            file: text for name, text in FILES.items() for group, _, file in [name.partition("/")] if group == recipe
+        }
+        write_files(tmp_path, files | {"pytest.ini": "[pytest]\n"})
+        return run_child(tmp_path, "--strict-markers", *arguments, plugins=NEEDED.get(recipe, ()))
+
+    return run
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_passes_in_the_demo_environment(tmp_path: Path, recipe: str, workers: tuple[str, ...]) -> None:
-    ran = run(tmp_path, recipe, "--captcha-env=demo", *workers)
-    assert ran.returncode == 0, ran.stdout
-    assert "1 passed" in ran.stdout
+def test_a_recipe_passes_in_the_demo_environment(
+    run: Callable[..., Any], recipe: str, workers: tuple[str, ...]
+) -> None:
+    ran = run(recipe, "--captcha-env=demo", *workers)
+    assert ran.code == 0, ran.output
+    assert "1 passed" in ran.output
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_is_skipped_without_an_environment(tmp_path: Path, recipe: str) -> None:
-    ran = run(tmp_path, recipe, "-rs")
-    assert ran.returncode == 0, ran.stdout
-    assert "1 skipped" in ran.stdout
-    assert "no captcha environment was chosen" in ran.stdout
+def test_a_recipe_is_skipped_without_an_environment(run: Callable[..., Any], recipe: str) -> None:
+    ran = run(recipe, "-rs")
+    assert ran.code == 0, ran.output
+    assert "1 skipped" in ran.output
+    assert "no captcha environment was chosen" in ran.output

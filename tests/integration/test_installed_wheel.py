@@ -81,6 +81,8 @@ def test_the_installed_package_runs_its_suites_from_an_empty_folder(
         cwd=project.folder, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])
-    ran = project.run("--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites", python=str(installed))
+    ran = project.run(
+        "--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites", python=str(installed), all_plugins=True
+    )
     assert (ran.code, ran.counts) == (0, "55 passed"), ran.output
     assert (ran.verdict["coverage"]["measured"], ran.verdict["coverage"]["selected"]) == (4, 4)

@@ -80,7 +80,7 @@ def codes(ran: Any) -> list[int]:
 def test_a_sound_project_ends_0_with_all_its_attempts_on_record(
     staging: Callable[..., Any], arguments: tuple[str, ...], files: int, times: int
 ) -> None:
-    ran = staging(SOUND).run("--captcha-env=staging", *arguments)
+    ran = staging(SOUND).run("--captcha-env=staging", *arguments, all_plugins=not arguments)
 
     assert (ran.code, ran.counts) == (0, f"{6 * times} passed"), ran.output
     assert ran.output.count("= captcha =") == 1
@@ -100,14 +100,18 @@ def check_sound(ran: Any, *, files: int = 1, times: int = 1) -> None:
 
 
 def test_html_reports_are_written_as_ever(staging: Callable[..., Any]) -> None:
-    ran = staging(SOUND).run("--captcha-env=staging", "--html=out/report.html", "--self-contained-html")
+    ran = staging(SOUND).run(
+        "--captcha-env=staging", "--html=out/report.html", "--self-contained-html", all_plugins=True
+    )
     assert (ran.code, ran.counts) == (0, "6 passed"), ran.output
     assert "test_forms.py::test_accepted[1]" in (ran.folder / "out/report.html").read_text()
     check_sound(ran)
 
 
 def test_a_report_log_tells_the_forms_of_each_captcha_test(staging: Callable[..., Any]) -> None:
-    ran = staging(SOUND).run("--captcha-env=staging", "--report-log=log.jsonl", *TWO)
+    ran = staging(SOUND).run(
+        "--captcha-env=staging", "--report-log=log.jsonl", *TWO, plugins=("pytest_reportlog.plugin",)
+    )
     assert (ran.code, ran.counts) == (0, "6 passed"), ran.output
     log = [json.loads(line) for line in (ran.folder / "log.jsonl").read_text().splitlines()]
     told = {line["nodeid"]: line.get("captcha_qa") for line in log if line.get("when") == "call"}
@@ -117,7 +121,7 @@ def test_a_report_log_tells_the_forms_of_each_captcha_test(staging: Callable[...
 
 
 def test_randomly_shuffles_captcha_tests_too(staging: Callable[..., Any]) -> None:
-    ran = staging(SOUND).run("--captcha-env=staging", "--randomly-seed=3", without=("cacheprovider", "asyncio"))
+    ran = staging(SOUND).run("--captcha-env=staging", "--randomly-seed=3", plugins=("pytest_randomly",))
     assert (ran.code, ran.counts) == (0, "6 passed"), ran.output
     assert "Using --randomly-seed=3" in ran.output
     check_sound(ran)
@@ -133,10 +137,10 @@ def test_without_a_terminal_nothing_is_printed(staging: Callable[..., Any], work
 def test_what_failed_last_is_run_alone_and_judged_alone(staging: Callable[..., Any]) -> None:
     tests = 'def test_broken(captcha_attempt): assert captcha_attempt("broken")\n'
     project = staging(SOUND | {"test_more.py": tests}, settings=BROKEN)
-    first = project.run("--captcha-env=staging", "--captcha-run-id=first", without=("randomly", "asyncio"))
+    first = project.run("--captcha-env=staging", "--captcha-run-id=first", cache=True)
     assert (first.code, first.counts) == (1, "1 failed, 6 passed"), first.output
 
-    second = project.run("--captcha-env=staging", "--captcha-run-id=second", "--lf", without=("randomly", "asyncio"))
+    second = project.run("--captcha-env=staging", "--captcha-run-id=second", "--lf", cache=True)
     assert (second.code, second.counts) == (1, "1 failed"), second.output
     assert "run-last-failure: rerun previous 1 failure" in second.output
     assert (second.verdict["captcha_tests"], list(second.verdict["forms"])) == (1, ["broken"])
@@ -291,7 +295,7 @@ def test_one(account): pass
 @pytest.mark.captcha
 def test_two(account): pass
 """
-COVERED = ("--cov=shop", "--cov-fail-under=100")
+COVERED = ("-ppytest_cov", "--cov=shop", "--cov-fail-under=100")
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def project(new_project: Callable[..., Any]) -> Any:
 
 
 def test_captcha_tests_are_skipped_with_the_reason_and_counted(project: Any) -> None:
-    ran = project.run("-rs", "--strict-markers", "-W", "error", "-p", "no:asyncio", "--doctest-modules")
+    ran = project.run("-rs", "--strict-markers", "-W", "error", "--doctest-modules")
     assert (ran.code, ran.counts) == (0, "2 passed, 5 skipped"), ran.output
     assert ran.output.count(REASON) == ran.output.count("SKIPPED ["), ran.output
     assert "= captcha =" not in ran.output
@@ -104,7 +104,9 @@ def test_a_value_that_does_not_fit_ends_4(project: Any, arguments: tuple[str, ..
 
 
 def test_without_the_plugin_nothing_of_it_is_left(new_project: Callable[..., Any]) -> None:
-    ran = new_project({"test_it.py": "def test_it(): pass"}).run("-p", "no:captcha-qa", "--captcha-env=demo")
+    ran = new_project({"test_it.py": "def test_it(): pass"}).run(
+        "-p", "no:captcha-qa", "--captcha-env=demo", all_plugins=True
+    )
     assert ran.code == 4
     assert "unrecognized arguments: --captcha-env=demo" in ran.output
 
