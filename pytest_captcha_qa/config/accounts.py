@@ -134,7 +134,7 @@ class AccountTable(Table):
     solver_proxy_file: Text | None = None
     max_in_flight: Whole = 10
     price_per_1000: Annotated[Number, Field(ge=0)] | None = None
-    time_scale: Annotated[Number, Field(ge=0)] | None = None
+    time_scale: Annotated[Number, Field(gt=0)] | None = None
     report: bool = False
 
     def faults(self) -> Iterable[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -238,7 +238,15 @@ def build_app(provider: Provider) -> Starlette:
             response.headers["Access-Control-Allow-Origin"] = "*"
         return response
 
-    return Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path in endpoints])
+    return Starlette(routes=[_GetAndPost(path, answer) for path in endpoints])
+
+
+class _GetAndPost(Route):
+    """A route without the HEAD that comes with GET: it would make a task, or read a token that can be read once."""
+
+    def __init__(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        super().__init__(path, answer, methods=["GET", "POST"])
+        self.methods = {"GET", "POST"}
 
 
 def _refusal(provider: Provider, fields: Fields, refused: Refused) -> Response:

@@ -89,6 +89,11 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "time_scale = 0.1\n[env.staging]",
         "nobody can make captchaai solve faster",
     ),
+    "solves in no time": (
+        'provider = "captchaai"\napi_key_env = "CAPTCHAAI_API_KEY"',
+        'provider = "sandbox"\ntime_scale = 0',
+        "time_scale: must be more than 0",
+    ),
     "proxy of the sandbox": ('"captchaai"', '"sandbox"\nsolver_proxy_env = "P"', "solves nothing on the web"),
     "reports to the sandbox": ('"captchaai"', '"sandbox"\nreport = true', "whose tokens nobody is paid for"),
     "no slots": (

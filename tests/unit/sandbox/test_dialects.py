@@ -65,6 +65,13 @@ def speaking(world: Any, provider: Any, page: str) -> Any:
     return lambda dialect: Service(world, provider, page, f"{dialect}-a-key-of-this-test".ljust(32, "0")[:32])
 
 
+def test_a_request_for_the_head_alone_makes_no_task(service: Service, world: Any) -> None:
+    asked = {"key": service.key, "pageurl": service.page, **TURNSTILE}
+    assert service.client.call("HEAD", "/in.php", params=asked).status == 405
+    assert service.solved()
+    assert len(world.work.tasks) == 1
+
+
 def test_the_own_dialect_takes_every_type_of_the_sandbox() -> None:
     assert set(TYPES) <= set(SANDBOX.takes)
 
