@@ -33,6 +33,7 @@ CaptchaQAError
 │   ├── KeyConflict             the same key was used for another page, sitekey or type (exit 4)
 │   └── SpentElsewhere          the key's token was consumed, perhaps by a crashed attempt
 ├── RecordError                 a record could not be written, so the attempt counts for nothing
+├── WaitedTooLong               other tests at the same site did not end before this one could begin (exit 12)
 ├── DeadlineExceeded            the time given to an attempt ran out (exit 12)
 └── Stopped                     a drain or Ctrl-C ended the wait (exit 2)
 """
@@ -352,6 +353,15 @@ class RecordError(CaptchaQAError):
     fault = "infrastructure"
 
 
+class WaitedTooLong(CaptchaQAError):
+    """Tests that had to be over before this one could go to the site were not."""
+
+    code = "waited_too_long"
+    retryable = True
+    exit_code = 12
+    fault = "infrastructure"
+
+
 class DeadlineExceeded(CaptchaQAError):
     """The time given to the attempt ran out."""
 
@@ -369,10 +379,17 @@ class Stopped(CaptchaQAError):
     fault = "infrastructure"
 
 
+def nearest_of(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the choice that a name is perhaps a slip of, in whatever case; None if nothing is near."""
+    spelled = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(name.lower(), spelled, n=1, cutoff=cutoff)
+    return spelled[near[0]] if near else None
+
+
 def _suggestion(name: str, choices: list[str]) -> str:
-    near = get_close_matches(name.lower(), choices, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
+    near = nearest_of(name, choices, cutoff=0.5)
+    if near is not None:
+        return f"; did you mean {near!r}?"
     if choices:
         return f"; known: {', '.join(choices[:12])}"
     return "; none is defined"

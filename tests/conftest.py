@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
 
 from pytest_captcha_qa.engine.stop import Stop
 from pytest_captcha_qa.model.store import StoreAddress
@@ -40,6 +41,11 @@ def pytest_configure() -> None:
     """Let child processes be interrupted although this one was started in the background, which ignores SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How fast examples are made tells of the machine and who else works on it, nothing of the product.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @dataclass(frozen=True)

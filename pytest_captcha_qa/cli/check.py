@@ -22,6 +22,7 @@ from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.wiring.extensions import Extension, extension_or_fault
+from pytest_captcha_qa.wiring.probing import unusable_waivers
 from pytest_captcha_qa.wiring.providers import unsolvable_forms
 from pytest_captcha_qa.wiring.stores import unusable_store
 
@@ -58,6 +59,7 @@ def _problems(settings: Settings, explained: list[Explained]) -> Iterator[str]:
         environment = settings.environment(each.name)
         yield from unsolvable_forms(environment, [leaving.form for leaving in each.leaves])
         yield from _missing_extra(environment)
+        yield from unusable_waivers(environment.waivers)
 
 
 def _missing_extra(environment: EnvironmentConfig) -> Iterator[str]:

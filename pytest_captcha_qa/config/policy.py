@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from pytest_captcha_qa.config.rules import path_or_url
-from pytest_captcha_qa.config.table import Table, Text, Yes
+from pytest_captcha_qa.config.table import Number, Table, Text, Yes
 from pytest_captcha_qa.model.probing import Fault, ProbePolicy
 
 
@@ -23,6 +23,7 @@ class PolicyTable(Table):
     open_for: tuple[Fault, ...] = ()
     own_hostname_check: Yes = False
     risk_score: Yes = False
+    least_score: Annotated[Number, Field(gt=0, le=1)] | None = None
 
     def faults(self) -> Iterable[tuple[str, str]]:
         """Yield an address that is listed twice."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from pytest_captcha_qa.config.document import Document, KeyPath
-from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.errors import ConfigError, nearest_of
 from pytest_captcha_qa.model.redact import MASK
 
 NO_SECRETS = "secrets never stand in the file"
@@ -86,8 +85,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?`, empty if nothing is near."""
-    near = get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest_of(name, sorted(known))
+    return f"; did you mean {near!r}?" if near is not None else ""
 
 
 def url_secrets(problems: Problems, value: object, path: KeyPath = ()) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from pytest_captcha_qa.conformance.families import load, page, replay, route, shape, token, vendor
 from pytest_captcha_qa.conformance.probe import Family, Probe
-from pytest_captcha_qa.errors import UnknownName
+from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.probing import Severity
 
 _FAMILIES = (page, token, replay, shape, route, vendor, load)
@@ -14,6 +15,7 @@ _FAMILIES = (page, token, replay, shape, route, vendor, load)
 CATALOGUE: Mapping[str, Probe] = {probe.id: probe for family in _FAMILIES for probe in family.PROBES}
 """By id, in the order in which they run: what reads first, what is destructive last."""
 
+_ID = re.compile(r"[mM](\d{1,2})")
 SAFE = "safe"
 ALL = "all"
 
@@ -26,13 +28,20 @@ def select(asked: str) -> tuple[Probe, ...]:
 
     Raises:
         UnknownName: a word is none of these.
+        ConfigError: the words select nothing, so that a run would be green without a probe.
     """
     words = [word.strip() for word in asked.split(",") if word.strip()]
     least = [Severity(word) for word in words if word in set(Severity)]
-    adding = [word for word in words if word not in set(Severity)] or [SAFE]
+    adding = [word for word in words if word not in set(Severity)] or [SAFE] * bool(least)
     chosen = {id for word in adding for id in _meant(word)}
     kept = (probe for probe in CATALOGUE.values() if probe.id in chosen)
-    return tuple(probe for probe in kept if all(probe.severity.reaches(one) for one in least))
+    found = tuple(probe for probe in kept if all(probe.severity.reaches(one) for one in least))
+    if not found:
+        raise ConfigError(
+            f"--captcha-probes: {asked!r} selects no probe; a family brings no destructive one "
+            f"(ask for {ALL!r} or an id), and a severity keeps only those that are at least as bad"
+        )
+    return found
 
 
 def _meant(word: str) -> Iterable[str]:
@@ -44,7 +53,8 @@ def _meant(word: str) -> Iterable[str]:
     if word in set(Family):
         of_family = [probe for probe in CATALOGUE.values() if probe.family == word]
         return [probe.id for probe in of_family if probe in safe]
-    return [known(word.upper() if word[:1] in "mM" else word).id]
+    number = _ID.fullmatch(word)
+    return [known(f"M{number[1]:0>2}" if number else word).id]
 
 
 def known(id: str) -> Probe:
@@ -55,7 +65,10 @@ def known(id: str) -> Probe:
     """
     if id in CATALOGUE:
         return CATALOGUE[id]
-    words = [*CATALOGUE, *Family, *Severity, SAFE, ALL]
+    if _ID.fullmatch(id):
+        first, *_, last = sorted(CATALOGUE)
+        raise UnknownName(f"unknown probe {id!r} in --captcha-probes: there are {first} to {last}")
+    words = [*map(str, Family), *map(str, Severity), SAFE, ALL]
     raise UnknownName.among("probe", id, words, where="--captcha-probes")
 
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 from pytest_captcha_qa.engine.ports import Limits
-from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.errors import DeadlineExceeded
 
 MOST_ACCEPTED = 20
 """Most submits of one form and run that probes and their controls may have accepted."""
 
 _RUN = 86400.0  # seconds a counter of a run is kept
-_MANY = 10_000
-_LEASE = 600.0  # seconds after which a crashed worker's place is free
-_PAUSE = 0.5
 
 
 class Harm:
@@ -54,53 +46,3 @@ class Harm:
     def noted(self, name: str) -> str | None:
         """Return what was found out, None if nobody has."""
         return self._limits.flag(f"{self._name}:noted:{name}")
-
-
-class Place:
-    """Who is probing an origin: many at once, or one alone."""
-
-    def __init__(self, limits: Limits, stop: Stop, *, session: str, origin: str, owner: str) -> None:
-        """Keep where to count; `owner` names the process."""
-        self._limits = limits
-        self._stop = stop
-        self._name = f"probes:{session}:{origin}"
-        self._owner = owner
-
-    @contextmanager
-    def taken(self, *, alone: bool, deadline: Deadline) -> Iterator[None]:
-        """Hold a place on the origin, or the whole of it; waits until nobody else is alone, or there at all.
-
-        Raises:
-            DeadlineExceeded: others did not end in time.
-        """
-        if alone:
-            self._wait_for(self._announced, deadline)
-        try:
-            self._wait_for((lambda: self._entered(1)) if alone else self._entered_beside, deadline)
-            yield
-        finally:
-            self._limits.release(self._name, self._owner)
-            if alone:
-                self._limits.lower_flag(f"{self._name}:alone")
-
-    def _announced(self) -> bool:
-        """Say that one wants to be alone, unless another one does."""
-        if self._limits.flag(f"{self._name}:alone") not in (None, self._owner):
-            return False
-        self._limits.raise_flag(f"{self._name}:alone", self._owner, seconds=_LEASE)
-        return True
-
-    def _entered(self, limit: int) -> bool:
-        return self._limits.acquire(self._name, self._owner, limit=limit, lease=_LEASE)
-
-    def _entered_beside(self) -> bool:
-        if self._entered(_MANY) and self._limits.flag(f"{self._name}:alone") is None:
-            return True
-        self._limits.release(self._name, self._owner)
-        return False
-
-    def _wait_for(self, happened: Callable[[], bool], deadline: Deadline) -> None:
-        while not happened():
-            if deadline.remaining() <= 0:
-                raise DeadlineExceeded("other probes on the same site did not end in time")
-            self._stop.wait(_PAUSE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pytest_captcha_qa.model.attempt import GATEWAY_STATUSES
 from pytest_captcha_qa.model.form import Answer, FormSpec
 from pytest_captcha_qa.model.probing import ProbeVerdict
+from pytest_captcha_qa.model.seen import SeenPage
 
 _TRACES = (
     "Traceback (most recent call last)",
@@ -27,7 +29,9 @@ _RATE_LIMIT = 429
 class Judged:
     """A verdict with its reason; `exchange` is the request and the status of its answer, without any value.
 
-    `accepted`: the form took something it must refuse, so its effect is there; `answer` is kept for what reads it.
+    `accepted`: the form took something it must refuse, so its effect is there; `doubtful`: it may have, and the success
+    rule cannot tell; `answer` is kept for what reads it; `left_out`: what has kept a probe away, where that is for
+    somebody to change.
     """
 
     verdict: ProbeVerdict
@@ -35,7 +39,9 @@ class Judged:
     exchange: str = ""
     http_status: int | None = None
     accepted: bool = False
+    doubtful: bool = False
     answer: Answer | None = None
+    left_out: str = ""
 
     @property
     def safe(self) -> bool:
@@ -86,6 +92,36 @@ def _of_other(form: FormSpec, answer: Answer, called: str, harmless: Harmless) -
     return ProbeVerdict.INCONCLUSIVE, f"the answer ({status}) to {called} is neither a success nor a refusal"
 
 
+def told_apart(form: FormSpec, judged: Judged, page: SeenPage, *, elsewhere: bool) -> Judged:
+    """Return a verdict that no page of the form's own is taken for a success in.
+
+    A rule such as `status = 200` also fits the form that is only shown again. `elsewhere`: whether that is sound, as
+    where another method or address was asked.
+    """
+    answer = judged.answer
+    assert answer is not None, "what was accepted was answered"
+    as_read = replace(answer, status=page.status, location=None, text=page.text)
+    if not form.accepts(as_read) or not page.shown_in(answer.text, form.fields):
+        return judged
+    if elsewhere and unvarying(answer.text) == unvarying(page.text):
+        return replace(
+            judged, verdict=ProbeVerdict.SAFE, reason="the form's page was shown, as to anybody", accepted=False
+        )
+    reason = (
+        f"the form was shown again ({answer.status}), which its `success` rule takes for a success: "
+        "add to the rule what only a success shows"
+    )
+    return replace(judged, verdict=ProbeVerdict.INCONCLUSIVE, reason=reason, accepted=False, doubtful=True)
+
+
+_EACH_TIME = re.compile(r"[\w.+-]+@[\w.-]+|[\w+/=-]{12,}|(?<=Check )[A-Z]\w+|\d+")
+
+
+def unvarying(text: str) -> str:
+    """Return a page without what differs each time: addresses of people, tokens, numbers."""
+    return _EACH_TIME.sub("", text)
+
+
 def worst(judged: Iterable[Judged]) -> Judged:
     """Return what several tries of one probe come to: the first that is not safe of the worst kind."""
     found = list(judged)
@@ -100,7 +136,7 @@ def with_control(judged: Judged, control: str | None) -> Judged:
     """
     if control is None or judged.verdict is not ProbeVerdict.SAFE:
         return judged
-    return judged.saying(f"{judged.reason}, but so was a good token: {control}", ProbeVerdict.INCONCLUSIVE)
+    return judged.saying(f"{judged.reason}; but no good token was accepted: {control}", ProbeVerdict.INCONCLUSIVE)
 
 
 def not_applicable(reason: str) -> Judged:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pytest_captcha_qa.conformance.judge import Judged
+from pytest_captcha_qa.conformance.judge import Judged, not_applicable
 from pytest_captcha_qa.model.probing import Severity
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Keys(StrEnum):
     REAL_LIFE = "real life"  # not with test keys, whose tokens pass for ever
 
 
+def _never(trial: Trial) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """One mistake that a backend can make, and how it is provoked.
@@ -41,7 +45,8 @@ class Probe:
     `standards`: CWE and OWASP numbers; `safe`: what a sound form does, in words; `keys`: under which it means anything;
     `reads_only`: nothing is sent but GET requests for the page; `accepts`: most ordinary submits that a flawed form
     takes in it; `needs_control`: what is safe is a refusal, which says nothing where good tokens are refused, too;
-    `needs_standin`: a vendor must answer as the probe says;
+    `needs_standin`: a vendor must answer as the probe says; `meaningless` says why it means nothing for a form, as
+    far as that is known before anything is sent, None where it does;
     `implies`: probes that a form with this flaw fails too; `why_destructive`: empty for a safe one.
     """
 
@@ -60,6 +65,7 @@ class Probe:
     needs_control: bool = True
     needs_standin: bool = False
     why_destructive: str = ""
+    meaningless: Callable[[Trial], str | None] = _never
 
     @property
     def destructive(self) -> bool:
@@ -68,3 +74,14 @@ class Probe:
 
     def __repr__(self) -> str:
         return f"<Probe {self.id} {self.title}>"
+
+
+def around_the_check(run: Callable[[Trial], Judged]) -> Callable[[Trial], Judged]:
+    """Return a probe that looks for a way around the check, which says something only where there is a check."""
+
+    def guarded(trial: Trial) -> Judged:
+        if trial.takes_bare():
+            return not_applicable("the form takes a submit without any token, so there is nothing to get around")
+        return run(trial)
+
+    return guarded

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
-from pytest_captcha_qa.conformance.harm import Place
 from pytest_captcha_qa.conformance.judge import Judged, inconclusive, not_applicable, with_control
+from pytest_captcha_qa.conformance.place import PATIENCE
 from pytest_captcha_qa.conformance.probe import Family, Keys, Probe
-from pytest_captcha_qa.conformance.trial import Lab, Trial
+from pytest_captcha_qa.conformance.trial import Control, Lab, Trial
 from pytest_captcha_qa.engine.events import Event, EventValue
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
@@ -32,7 +33,6 @@ PROBED = "probe"
 """The name of the events."""
 
 _AGAINST = frozenset({ProbeVerdict.UNSAFE, ProbeVerdict.CRASH})
-_ALONE_WITHIN = 300.0
 _NOT_FOUND_OUT = (
     BalanceExhausted, BudgetExhausted, DeadlineExceeded, PageError, ProviderError, StoreError, TargetUnavailable,
     VerifierError,
@@ -82,10 +82,9 @@ def run_family(
         )
     trial.read_only = _only_reads(trial) is not None
     alone = any(probe.destructive for probe in probes) and not trial.read_only
-    place = Place(
-        trial.limits, trial.services.obtainer.stop, session=lab.session, origin=str(grant.origin), owner=lab.owner
-    )
-    with place.taken(alone=alone, deadline=Deadline(_ALONE_WITHIN, what="waiting for other probes")):
+    trial.stops_at_limits = alone
+    deadline = Deadline(PATIENCE, what="waiting for other tests")
+    with lab.place.alone(deadline) if alone else nullcontext():
         return list(_findings(trial, family, probes, least, grant.probes))
 
 
@@ -97,9 +96,9 @@ def _findings(
         control: bool | None = None
         if judged is None:
             # First of all: a probe may meet a limit, or have the account locked.
-            failed = trial.control().failed if _has_control(probe) else None
-            control = failed is None if _has_control(probe) else None
-            judged = with_control(_run(trial, probe), failed)
+            beside = trial.control() if _has_control(probe) else None
+            control = beside.failed is None if beside is not None else None
+            judged = _judged(trial, probe, beside)
         if judged.accepted:
             trial.harm.stop_family(family, f"{probe.id} was accepted")
         fails = judged.verdict in _AGAINST and probe.severity.reaches(least)
@@ -107,6 +106,13 @@ def _findings(
         finding = Finding(probe, trial.form.name, judged, control, fails, counts)
         trial.services.emit(_event(trial, finding))
         yield finding
+
+
+def _judged(trial: Trial, probe: Probe, control: Control | None) -> Judged:
+    """Return what a probe says beside a control; where the site was silent, each more would wait for nothing."""
+    if control is not None and control.silent:
+        return inconclusive(f"not sent: {control.failed}")
+    return with_control(_run(trial, probe), control.failed if control is not None else None)
 
 
 def _run(trial: Trial, probe: Probe) -> Judged:
@@ -133,9 +139,10 @@ def _kept_from(trial: Trial, probe: Probe, allowed: Probes) -> Judged | None:
     reason = (None if probe.reads_only else _only_reads(trial)) or _meaningless(trial, probe)
     if reason is None and probe.needs_standin and trial.lab.vendor is None:
         reason = "the vendor's answer cannot be chosen: it needs an account with provider = 'standin'"
-    if reason is None and probe.destructive:
-        reason = _not_destructive(trial, probe, allowed)
-    return not_applicable(reason) if reason else None
+    if reason := reason or probe.meaningless(trial):
+        return not_applicable(reason)
+    left_out = _not_destructive(trial, allowed) if probe.destructive else None
+    return replace(not_applicable(f"{left_out}, and {probe.why_destructive}"), left_out=left_out) if left_out else None
 
 
 def _only_reads(trial: Trial) -> str | None:
@@ -162,12 +169,10 @@ def _meaningless(trial: Trial, probe: Probe) -> str | None:
     )
 
 
-def _not_destructive(trial: Trial, probe: Probe, allowed: Probes) -> str | None:
+def _not_destructive(trial: Trial, allowed: Probes) -> str | None:
     if not trial.declares_effects:
-        return f"the form does not say what a success causes (effects), and {probe.why_destructive}"
-    if allowed is not Probes.ALL:
-        return f"the proof allows safe probes only, and {probe.why_destructive}"
-    return None
+        return "the form does not say what a success causes (effects)"
+    return None if allowed is Probes.ALL else "the proof allows safe probes only (authorise --probes all)"
 
 
 def _event(trial: Trial, finding: Finding) -> Event:
@@ -185,6 +190,7 @@ def _event(trial: Trial, finding: Finding) -> Event:
         "verdict": str(judged.verdict),
         "reason": judged.reason,
         "exchange": judged.exchange,
+        "left_out": judged.left_out,
         "http_status": judged.http_status,
         "control": finding.control,
         "counts": finding.counts,

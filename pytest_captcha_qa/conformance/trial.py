@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from pytest_captcha_qa.conformance.harm import MOST_ACCEPTED, Harm
-from pytest_captcha_qa.conformance.judge import Harmless, Judged, inconclusive, judge, never, not_applicable, worst
+from pytest_captcha_qa.conformance.judge import Harmless, Judged, inconclusive, judge, never, told_apart, worst
+from pytest_captcha_qa.conformance.patience import Patience
+from pytest_captcha_qa.conformance.place import Place
 from pytest_captcha_qa.conformance.vendor import Vendor
 from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.errors import CaptchaQAError, PageError
+from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, PageError, Stopped, TargetUnavailable
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, KeyMode, Purpose
 from pytest_captcha_qa.model.draft import Draft, Edited
-from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec
+from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.identity import Identity, placeholder_values
 from pytest_captcha_qa.model.probing import ProbeVerdict
 from pytest_captcha_qa.model.seen import SeenPage
@@ -34,6 +37,8 @@ MADE_UP = "0.Kq3xZv" + "Wm9yZ2VkLXRva2VuLW9mLWEtcHJvYmU" * 12
 
 _TAKEN = "taken"
 _REFUSED = "refused"
+_SILENT = (TargetUnavailable, DeadlineExceeded)
+_UNREAD = (PageError, *_SILENT)
 _THEIRS = frozenset({Fault.SCOPE, Fault.CONFIG})
 
 
@@ -42,41 +47,45 @@ class Lab:
     """What the probes of one process need; made by wiring.
 
     `new_services`: services whose attempts share one browser session, a new one with each call; `look` reads a page;
-    `session`: what the processes of this run have in common; `vendor`: the stand-in, if the account is one.
+    `session`: what the processes of this run have in common; `place`: this process's part in the order at the site;
+    `vendor`: the stand-in, if the account is one.
     """
 
     new_services: Callable[[], Services]
     look: Look
     session: str
-    owner: str
+    place: Place
     vendor: Vendor | None = None
 
 
 @dataclass
 class Control:
-    """A good token on a sound submit: `failed` says why it was not accepted, None if it was."""
+    """A good token on a sound submit: `failed` says why it was not accepted, if so; `silent`: nobody answered."""
 
     failed: str | None
     token: Solution | None = None
     services: Services | None = None
     challenge: Challenge | None = None
     identity: Identity | None = None
+    silent: bool = False
 
 
 @dataclass
 class Trial:
-    """The probes of one family on one form, in one test."""
+    """The probes of one family on one form, in one test; `stops_at_limits`: no submit is sent again after a limit."""
 
     lab: Lab
     form: FormSpec
     nodeid: str
     read_only: bool = False
+    stops_at_limits: bool = False
     _numbers: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
         self.services = self.lab.new_services()
         self.limits = self.services.obtainer.solver.admission.limits
         self.harm = Harm(self.limits, session=self.lab.session, slug=self.form.slug)
+        self._patience = Patience(self.services.obtainer.stop)
         self._control: Control | None = None
         self._seen: SeenPage | None = None
         self._bare: Judged | None = None
@@ -101,8 +110,6 @@ class Trial:
         """The form's page."""
         return self.services.page_of(self.form)
 
-    # What is read.
-
     def seen(self) -> SeenPage:
         """Return the form's page; it is read once.
 
@@ -112,8 +119,6 @@ class Trial:
         if self._seen is None:
             self._seen = self.lab.look(self.form, Deadline(_PAGE_SECONDS, what="reading the form's page"))
         return self._seen
-
-    # What is sent.
 
     def post(
         self,
@@ -136,12 +141,29 @@ class Trial:
         if not self.harm.reserve():
             return inconclusive(f"not sent: {MOST_ACCEPTED} submits of this form were accepted in this run")
         used = services or self.lab.new_services()
-        attempt, judged = self._sent(Edited(called, edit), token, harmless, used, identity or used.identity())
+        send = partial(self._sent, Edited(called, edit), token, harmless, used, identity or used.identity())
+        attempt, judged = send()
+        if not (judged.safe or self.stops_at_limits) and self._patience.waited(attempt.answer):
+            attempt, judged = send()
         if effect and judged.safe:
             judged = self._with_effect(judged, attempt)
-        if not judged.accepted:
+        if judged.accepted and attempt.answer is not None:
+            judged = self._told_apart(judged, elsewhere=harmless is not never)
+        if not (judged.accepted or judged.doubtful):
             self.harm.give_back()
         return judged
+
+    def _told_apart(self, judged: Judged, *, elsewhere: bool) -> Judged:
+        try:
+            page = self.seen()
+        except _UNREAD:
+            return judged
+        return told_apart(self.form, judged, page, elsewhere=elsewhere)
+
+    def shows_the_form(self, answer: Answer) -> bool:
+        """Return whether an answer is the page with the form: it holds its sitekeys, or the names of its fields."""
+        marks = [*self.seen().named_keys, *(f'name="{name}"' for name in self.form.fields)]
+        return answer.status == 200 and any(mark in answer.text for mark in marks)
 
     def bare(self) -> Judged:
         """Return what the form makes of its submit without any captcha field; it is sent once in a family."""
@@ -167,11 +189,11 @@ class Trial:
         return known == _TAKEN
 
     def each(self, tries: Iterable[Callable[[], Judged]]) -> Judged:
-        """Return what several tries come to; nothing more is sent after one that was not safe."""
+        """Return what several tries come to; nothing more is sent after one that was not safe nor doubtful."""
         done: list[Judged] = []
         for attempt in tries:
             done.append(attempt())
-            if not done[-1].safe:
+            if not (done[-1].safe or done[-1].doubtful):
                 break
         return worst(done)
 
@@ -217,8 +239,6 @@ class Trial:
         """Wait that long; raises Stopped if the run ends meanwhile."""
         self.services.obtainer.stop.wait(seconds)
 
-    # Good tokens.
-
     def control(self) -> Control:
         """Return the family's positive control; it is made once.
 
@@ -241,25 +261,29 @@ class Trial:
                 outcome = attempt.submit()
         except CaptchaQAError as error:
             self.harm.give_back()
-            if error.fault in _THEIRS:
+            if error.fault in _THEIRS or isinstance(error, Stopped):
                 raise
-            return Control(error.message)
+            return Control(error.message, silent=isinstance(error, _SILENT))
         if outcome.ok:
             return Control(None, token.replayed(), services, attempt.page.challenge, attempt.identity)
         self.harm.give_back()
-        return Control(outcome.verdict.reason)
+        return self._controlled() if self._patience.waited(attempt.answer) else Control(outcome.verdict.reason)
 
-    def fresh(self, form: FormSpec | None = None) -> Solution:
-        """Return a good token of this form or another one, spent in the store and never sent to anybody.
+    def fresh(self) -> Solution:
+        """Return a good token of this form, spent in the store and never sent to anybody; raises as `fresh_of`."""
+        return self.fresh_of(self.form)[1]
+
+    def fresh_of(self, form: FormSpec) -> tuple[Challenge, Solution]:
+        """Return what a form's page shows, and a good token of it.
 
         Raises:
             CaptchaQAError: there is none to be had.
         """
         services = self.lab.new_services()
-        with Attempt(self._request(form or self.form), services, identity=services.identity()) as attempt:
+        with Attempt(self._request(form), services, identity=services.identity()) as attempt:
             attempt.start()
             attempt.open()
-            return attempt.obtain().take()
+            return attempt.page.challenge, attempt.obtain().take()
 
     @property
     def others(self) -> list[FormSpec]:
@@ -272,14 +296,3 @@ class Trial:
     def _request(self, form: FormSpec) -> AttemptRequest:
         subject = f"{self.nodeid} probe {next(self._numbers)}"
         return AttemptRequest(form.name, subject, purpose=Purpose.PROBE, nodeid=self.nodeid)
-
-
-def around_the_check(run: Callable[[Trial], Judged]) -> Callable[[Trial], Judged]:
-    """Return a probe that looks for a way around the check, which says something only where there is a check."""
-
-    def guarded(trial: Trial) -> Judged:
-        if trial.takes_bare():
-            return not_applicable("the form takes a submit without any token, so there is nothing to get around")
-        return run(trial)
-
-    return guarded

@@ -7,17 +7,16 @@ from typing import Any, Protocol
 
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.token import Solution
-from pytest_captcha_qa.scope import ScopeGrant
 
 
 class Vendor(Protocol):
     """What probes ask of a stand-in (docs/sandbox.md, "Scripted answers")."""
 
-    def issue(self, challenge: Challenge, grant: ScopeGrant, *, age: float, outcome: Mapping[str, Any]) -> Solution:
+    def solution(self, challenge: Challenge, outcome: Mapping[str, Any], *, age: float = 0.0) -> Solution:
         """Return a new token, `age` seconds old, about which the vendor will answer as `outcome` says."""
 
-    def calls(self, after: int) -> list[Mapping[str, Any]]:
-        """Return the log of what the backend has asked, after an entry's number."""
+    def calls(self, after: int = 0, *, own: bool = True) -> list[Mapping[str, Any]]:
+        """Return what backends have asked after an entry's number; `own`: about tokens that were made here."""
 
     def mark(self, text: str) -> int:
         """Put a mark into the log, and return the number of its entry."""

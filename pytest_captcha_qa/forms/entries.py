@@ -31,6 +31,8 @@ PLAIN = "text/plain"
 _LINE_END = re.compile(r"\r\n?|\n")
 _SCRIPT_SCHEME = re.compile(r"\s*(?:javascript|data|about|blob|mailto|tel):", re.IGNORECASE)
 
+_BUTTON = "captcha-qa the pressed button"
+
 Entries = list[tuple[str, str]]
 
 
@@ -92,11 +94,12 @@ def form_data(reading: PageReading) -> FormData:
     controls = [e for e in reading.markup.controls_of(reading.form) if e is button or _is_sent(e)]
     flat = html.fromstring("<form></form>", base_url=str(reading.markup.url))
     for control in controls:
-        for copy in _button_values(control) if control is button else _plain(control):
+        for copy in [_place_of_the_button()] if control is button else _plain(control):
             flat.append(copy)
     request = form2request(flat, click=False, method="POST", enctype=URLENCODED)
     files = tuple(e.get("name") or "" for e in controls if _kind(e) == "file" and e.get("name"))
-    return FormData(parse_qsl(request.body.decode(), keep_blank_values=True), files)
+    pairs = parse_qsl(request.body.decode(), keep_blank_values=True)
+    return FormData([entry for pair in pairs for entry in _pressed(button, pair)], files)
 
 
 def filled(entries: Entries, values: Mapping[str, str]) -> Entries:
@@ -220,18 +223,21 @@ def _without_disabled_options(select: Element) -> bool:
     return True
 
 
-def _button_values(button: Element) -> list[Element]:
-    """Return hidden inputs that send what pressing the button sends; an image sends where it was hit."""
+def _place_of_the_button() -> Element:
+    """Return a hidden input that keeps the button's place; its own name may be one that lxml lets nobody write."""
+    hidden: Element = html.Element("input", {"type": "hidden", "name": _BUTTON, "value": ""})
+    return hidden
+
+
+def _pressed(button: Element | None, pair: tuple[str, str]) -> Entries:
+    """Return the entry, or in the button's place what pressing it sends; an image sends where it was hit."""
+    if button is None or pair[0] != _BUTTON:
+        return [pair]
     name = button.get("name") or ""
     if _kind(button) == "image":
         prefix = f"{name}." if name else ""
-        return [_hidden(f"{prefix}x", "0"), _hidden(f"{prefix}y", "0")]
-    return [_hidden(name, button.get("value") or "")] if name else []
-
-
-def _hidden(name: str, value: str) -> Element:
-    hidden: Element = html.Element("input", {"type": "hidden", "name": name, "value": value})
-    return hidden
+        return [(f"{prefix}x", "0"), (f"{prefix}y", "0")]
+    return [(name, button.get("value") or "")] if name else []
 
 
 def _lines(text: str) -> str:

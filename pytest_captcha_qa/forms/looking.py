@@ -8,7 +8,7 @@ from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, PageError, ScopeDenied
 from pytest_captcha_qa.forms.markup import Markup
-from pytest_captcha_qa.forms.reading import facts_of
+from pytest_captcha_qa.forms.reading import facts_of, login_instead
 from pytest_captcha_qa.forms.visit import Visit
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.seen import SeenPage
@@ -29,6 +29,7 @@ def look(client: HttpClient, form: FormSpec, url: Url, grants: GrantSource, dead
     """
     visit = Visit(client, grants, deadline, form.headers)
     reply, markup = visit.page(url)
+    _check_place(form, markup, redirected=reply.url.without_query != url.without_query)
     return SeenPage(
         url=markup.url,
         status=reply.status,
@@ -38,6 +39,17 @@ def look(client: HttpClient, form: FormSpec, url: Url, grants: GrantSource, dead
         scripts=markup.sources,
         bundles=tuple(_bundles(markup, visit)),
     )
+
+
+def _check_place(form: FormSpec, markup: Markup, *, redirected: bool) -> None:
+    """Return quietly unless a login stands in the page's place; a page with an unreadable widget is none."""
+    try:
+        widgets = list(facts_of(form.type).find(markup))
+    except CaptchaQAError:
+        return
+    login = login_instead(markup, form, widgets, redirected=redirected)
+    if login is not None:
+        raise login
 
 
 def _policies(reply: Reply, markup: Markup) -> Iterator[str]:

@@ -170,19 +170,29 @@ def _is_chosen(widget: Widget, selected: list[Element], markup: Markup) -> bool:
 def _missing(
     markup: Markup, form: FormSpec, found: list[Widget], *, redirected: bool
 ) -> PageError | AccessNotConfigured:
-    # An image is known by its looks only; a login may have one that is no captcha of the form.
-    certain = [widget for widget in found if facts_of(widget.type).at is None]
-    if not certain and _is_login(markup, form, redirected=redirected):
-        how = "leads to" if redirected else "shows"
-        return AccessNotConfigured(
-            f"the page of form {form.slug!r} {how} a login: "
-            f"{page_of(markup)} has a password field and no widget; "
-            "configure the access to the environment under [env.NAME.http], "
-            f"or log in first with forms.{form.slug}.prepare"
-        )
+    login = login_instead(markup, form, found, redirected=redirected)
+    if login is not None:
+        return login
     led = f" (form {form.slug!r} was redirected there)" if redirected else ""
     steps = f"; steps that come before the form go into forms.{form.slug}.prepare" if redirected else ""
     return PageError(f"{page_of(markup)}{led} has no {form.type} widget; {inventory_of(markup, found)}{steps}")
+
+
+def login_instead(
+    markup: Markup, form: FormSpec, found: Iterable[Widget], *, redirected: bool
+) -> AccessNotConfigured | None:
+    """Return the error of a page that is a login in the form's place, None if it is not; `found`: its widgets."""
+    # An image is known by its looks only; a login may have one that is no captcha of the form.
+    certain = [widget for widget in found if facts_of(widget.type).at is None]
+    if certain or not _is_login(markup, form, redirected=redirected):
+        return None
+    how = "leads to" if redirected else "shows"
+    return AccessNotConfigured(
+        f"the page of form {form.slug!r} {how} a login: "
+        f"{page_of(markup)} has a password field and no widget; "
+        "configure the access to the environment under [env.NAME.http], "
+        f"or log in first with forms.{form.slug}.prepare"
+    )
 
 
 def _is_login(markup: Markup, form: FormSpec, *, redirected: bool) -> bool:

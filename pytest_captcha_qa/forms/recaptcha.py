@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pytest_captcha_qa.forms.markup import Markup
+from pytest_captcha_qa.forms.outline import Element
 from pytest_captcha_qa.forms.places import Place, options_at, places
 from pytest_captcha_qa.forms.scripts import types_loaded
 from pytest_captcha_qa.forms.widget import Fields, Widget, placed
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.token import TOKEN
 
+_CLASS = "g-recaptcha"
 _NAME = 100  # characters of a field name that is looked at
 _FIELD = re.compile(r"g-recaptcha-response|\w*re?captcha\w*[_-]?(?:token|response)\w*", re.IGNORECASE)
 _NOT_A_KEY = frozenset({"explicit", "onload"})  # other meanings of `render=`
@@ -60,7 +62,7 @@ def find_v2_invisible(markup: Markup) -> Iterator[Widget]:
 
 def find_v3(markup: Markup) -> list[Widget]:
     """Return what buttons, scripts and calls show of keys with a score."""
-    return _scored(markup, CaptchaType.RECAPTCHA_V3, _ordinary_places(markup), _ORDINARY)
+    return [] if _is_enterprise(markup) else _scored(markup, CaptchaType.RECAPTCHA_V3, _ORDINARY)
 
 
 def find_enterprise(markup: Markup) -> list[Widget]:
@@ -68,19 +70,20 @@ def find_enterprise(markup: Markup) -> list[Widget]:
     kind = CaptchaType.RECAPTCHA_ENTERPRISE
     if not _is_enterprise(markup):
         return []
-    standing = places(markup, "g-recaptcha", _ENTERPRISE.script_object)
     shown = [
         replace(placed(place, kind, action=place.get("action")), data=INVISIBLE if place.is_invisible else {})
-        for place in standing
-        if not _has_score(place)
+        for place in places(markup, _CLASS, _ENTERPRISE.script_object)
+        if not _has_score(place) and not _is_field(place)
     ]
     keys = {widget.sitekey for widget in shown}
-    scored = [replace(widget, data=SCORED) for widget in _scored(markup, kind, standing, _ENTERPRISE)]
+    scored = [replace(widget, data=SCORED) for widget in _scored(markup, kind, _ENTERPRISE)]
     return shown + [widget for widget in scored if widget.sitekey not in keys]
 
 
 def v3_fields(widget: Widget, controls: tuple[str, ...]) -> Fields:
     """Return the form's own response fields; the site names them freely, so they are known by their look."""
+    if widget.response_field:
+        return {widget.response_field: TOKEN}
     looks_right = [name for name in controls if len(name) <= _NAME and _FIELD.match(name)]
     of_action = [name for name in looks_right if widget.action and name.endswith(f"[{widget.action}]")]
     return dict.fromkeys(of_action or looks_right or ["g-recaptcha-response"], TOKEN)
@@ -92,15 +95,35 @@ def _is_enterprise(markup: Markup) -> bool:
 
 def _ordinary_places(markup: Markup) -> list[Place]:
     # The Enterprise script gives the same markup another meaning.
-    return [] if _is_enterprise(markup) else places(markup, "g-recaptcha", _ORDINARY.script_object)
+    standing = [] if _is_enterprise(markup) else places(markup, _CLASS, _ORDINARY.script_object)
+    return [place for place in standing if not _is_field(place)]
 
 
 def _has_score(place: Place) -> bool:
     return place.is_button and place.get("action") is not None
 
 
-def _scored(markup: Markup, kind: CaptchaType, standing: list[Place], flavour: _Flavour) -> list[Widget]:
-    bound = [placed(place, kind, action=place.get("action")) for place in standing if _has_score(place)]
+def _is_field(place: Place) -> bool:
+    """Return whether it is the field that a script of the site puts a v3 token into, as django-recaptcha has it."""
+    return place.element.tag == "input" and (place.element.get("type") or "").strip().lower() == "hidden"
+
+
+def _scored(markup: Markup, kind: CaptchaType, flavour: _Flavour) -> list[Widget]:
+    standing = places(markup, _CLASS, flavour.script_object)
+    shown = _shown(markup, kind, flavour, [place for place in standing if _has_score(place)])
+    fields = {place.get("sitekey"): place.element for place in reversed(standing) if _is_field(place)}
+    return [_with_field(widget, fields.get(widget.sitekey)) for widget in shown]
+
+
+def _with_field(widget: Widget, element: Element | None) -> Widget:
+    """Return a widget that only a script shows with the field that is its own, if there is one."""
+    if element is None or widget.element is not None:
+        return widget
+    return replace(widget, element=element, response_field=element.get("name"))
+
+
+def _shown(markup: Markup, kind: CaptchaType, flavour: _Flavour, buttons: list[Place]) -> list[Widget]:
+    bound = [placed(place, kind, action=place.get("action")) for place in buttons]
     loaded = [match.group(1) for source in markup.sources for match in flavour.script.finditer(source)]
     keys = [key for key in dict.fromkeys(loaded) if key not in _NOT_A_KEY]
     calls = list(_calls(markup, kind, flavour, keys[0] if len(keys) == 1 else ""))

@@ -56,7 +56,9 @@ class CaptchaFacts:
     """What is true of a type whoever solves it.
 
     `ttl`: seconds a token stays valid; `margin`: seconds kept in hand of it; `expected`: a typical solve in seconds;
-    `solve_deadline`: seconds after which waiting makes no sense; `drain`: seconds a draining worker waits for one.
+    `solve_deadline`: seconds after which waiting makes no sense; `drain`: seconds a draining worker waits for one;
+    `has_vendor`: whether a vendor verifies tokens, not only the site itself; `before_solution`: what the form's field
+    may hold before there is a token (reference/verification.md 1.5).
     """
 
     ttl: float
@@ -66,6 +68,8 @@ class CaptchaFacts:
     drain: float
     binding: Binding = Binding.SITE
     test_keys: TestKeys | None = None
+    has_vendor: bool = True
+    before_solution: tuple[str, ...] = ()
 
     @property
     def keep(self) -> float:
@@ -111,9 +115,12 @@ FACTS: dict[CaptchaType, CaptchaFacts] = {
     ),
     CaptchaType.GEETEST_V3: CaptchaFacts(60, 10, 15, 180, 60, Binding.PAGE),
     CaptchaType.GEETEST_V4: CaptchaFacts(60, 10, 15, 180, 60),
-    CaptchaType.FRIENDLY_V2: CaptchaFacts(60, 10, 10, 180, 60),
-    CaptchaType.ALTCHA: CaptchaFacts(60, 10, 2, 120, 30, Binding.PAGE),
-    CaptchaType.IMAGE: CaptchaFacts(60, 10, 8, 120, 40, Binding.PAGE),
+    CaptchaType.FRIENDLY_V2: CaptchaFacts(
+        60, 10, 10, 180, 60,
+        before_solution=(".UNSTARTED", ".SOLVING", ".EXPIRED", ".ERROR"),
+    ),
+    CaptchaType.ALTCHA: CaptchaFacts(60, 10, 2, 120, 30, Binding.PAGE, has_vendor=False),
+    CaptchaType.IMAGE: CaptchaFacts(60, 10, 8, 120, 40, Binding.PAGE, has_vendor=False),
 }  # fmt: skip
 
 

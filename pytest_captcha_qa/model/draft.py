@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,6 +11,8 @@ from typing import Any
 
 from pytest_captcha_qa.model.url import Url
 
+_CSRF = re.compile(r"csrf|xsrf|^authenticity_token$|^_token$|RequestVerificationToken", re.IGNORECASE)
+_CSRF_HEADERS = ("X-CSRFToken", "X-CSRF-Token", "X-XSRF-TOKEN", "RequestVerificationToken")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -77,6 +80,14 @@ class Draft:
     def carrying(self, headers: Mapping[str, str] = _NOTHING, *, cookies: Mapping[str, str] = _NOTHING) -> Draft:
         """Return it with more headers and cookies."""
         return replace(self, headers={**self.headers, **headers}, cookies={**self.cookies, **cookies})
+
+    def with_csrf_headers(self) -> Draft:
+        """Return it with the value of its CSRF field in the headers that frameworks read it from, too.
+
+        Django, Rails, Laravel and ASP.NET look into fields only in a POST of a form; a script sends the header.
+        """
+        value = next((str(value) for name, value in self.pairs if _CSRF.search(name)), None)
+        return self if value is None else self.carrying(dict.fromkeys(_CSRF_HEADERS, value))
 
     def without_session(self) -> Draft:
         """Return it as sent by a visitor whose session was lost."""

@@ -66,13 +66,17 @@ class ScorePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the site answered: `location` is the redirect target or None, `text` the decoded body."""
+    """What the site answered: `location` is the redirect target or None, `text` the decoded body.
+
+    `retry_after`: in how many seconds it wants to be asked again, None where it does not say.
+    """
 
     status: int
     url: Url
     location: Url | None = None
     content_type: str = ""
     text: str = field(default="", repr=False)
+    retry_after: float | None = None
 
     def json_value(self, dotted: str, default: object = None) -> Any:
         """Return the value at a dotted path of the JSON body, `default` if it is not there; numbers index lists."""

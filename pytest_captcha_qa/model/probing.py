@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+LONGEST_WAIT = 60.0
+"""Seconds of a `Retry-After` that probes wait at most."""
+
 
 class Severity(StrEnum):
     """How bad an unsafe answer is, the worst first."""
@@ -47,7 +50,8 @@ class ProbePolicy:
     same thing and must refuse the same, `flow`: those of other steps, such as sending again; `sitekey_group`: forms
     with the same one take each other's tokens; `payment_test_mode`: the shop's payments are the vendor's test mode;
     `open_for`: faults of the vendor at which the form lets everybody pass; `own_hostname_check`: the key's domain check
-    at the vendor is off, so the backend compares the hostname; `risk_score`: it judges hCaptcha Enterprise's score.
+    at the vendor is off, so the backend compares the hostname; `risk_score`: it judges hCaptcha Enterprise's score;
+    `least_score`: the score from which it lets pass, which is not what a provider is asked for.
     """
 
     grace: bool = False
@@ -58,3 +62,4 @@ class ProbePolicy:
     open_for: tuple[Fault, ...] = ()
     own_hostname_check: bool = False
     risk_score: bool = False
+    least_score: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pytest_captcha_qa.model.url import Url
@@ -23,3 +24,13 @@ class SeenPage:
     sitekeys: tuple[str | None, ...] = ()
     scripts: tuple[str, ...] = ()
     bundles: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def named_keys(self) -> list[str]:
+        """The sitekeys that stand in the page as they are."""
+        return [key for key in self.sitekeys if key and " " not in key]
+
+    def shown_in(self, text: str, fields: Iterable[str]) -> bool:
+        """Return whether a text shows the form of this page: a sitekey of it, or all of these fields."""
+        names = [f'name="{name}"' in text or f"name={name}" in text for name in fields]
+        return any(key in text for key in self.named_keys) or (bool(names) and all(names))

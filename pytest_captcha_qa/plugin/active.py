@@ -13,6 +13,7 @@ from pytest_captcha_qa.config import ci, sources
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
 from pytest_captcha_qa.plugin import boundary, collection, junit, limits, options, probes, rendezvous, reports, signals
+from pytest_captcha_qa.plugin.beside import BesideHooks
 from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
 from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
@@ -33,9 +34,9 @@ class ActiveHooks:
         self._interrupted = False
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the verdict of an earlier run, so that a crash leaves none."""
+        """Remove the verdict of an earlier run, and what its probes found, so that a crash leaves none."""
         if self._exits is not None and not session.config.option.collectonly:
-            forget_earlier(self._exits.verdict_path)
+            forget_earlier(self._exits.verdict_path, findings=probes.asked_for(session.config))
 
     # Collection.
 
@@ -203,6 +204,8 @@ def activate(config: pytest.Config) -> None:
     let_pass(pytest.exit.Exception)  # it is an ordinary Exception, unlike pytest's other outcomes
     config.stash[RUN] = run
     config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")
+    if probes.has_destructive(config):
+        config.pluginmanager.register(BesideHooks(run), "captcha-qa-beside")
     masking = MaskingHooks(run.scrubber)
     config.pluginmanager.register(masking, "captcha-qa-masking")
     config.pluginmanager.register(InnermostMaskingHooks(masking), "captcha-qa-masking-innermost")

@@ -27,10 +27,19 @@ def verdict_beside(records: Path, shard: str | None) -> Path:
     return records.parent / f"{file_stem('verdict', shard)}.json"
 
 
-def forget_earlier(verdict: Path) -> None:
-    """Remove the verdict of an earlier run; where it cannot be removed, writing the new one will say why."""
-    with suppress(OSError):
-        verdict.unlink(missing_ok=True)
+def findings_beside(verdict: Path) -> Path:
+    """Return where the findings of probes go of a run with this verdict: `conformance.sarif`, `conformance-1.sarif`."""
+    return verdict.with_name(f"{verdict.stem.replace('verdict', 'conformance', 1)}.sarif")
+
+
+def forget_earlier(verdict: Path, *, findings: bool = False) -> None:
+    """Remove the verdict of an earlier run; where it cannot be removed, writing the new one will say why.
+
+    `findings`: those of its probes, too, so that a run that is killed leaves none that look like its own.
+    """
+    for path in (verdict, *([findings_beside(verdict)] if findings else [])):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 class Exits:
@@ -124,16 +133,12 @@ class Exits:
         try:
             write_verdict(self.verdict, self.verdict_path, self._run.config.rootpath)
             if self.verdict.probes:
-                write_sarif(self.verdict.probes, self.verdict_path.with_name(self._sarif_name), self._anchor)
+                write_sarif(self.verdict.probes, findings_beside(self.verdict_path), self._anchor)
         except RecordError as error:
             self._unwritten = True
             self._causes.append(Cause(error.exit_code, error.message))
             self.verdict = self._decided(session, pytest_exit)
         return self.verdict.exit
-
-    @property
-    def _sarif_name(self) -> str:
-        return f"{file_stem('conformance', self._run.identity.shard)}.sarif"
 
     @property
     def _anchor(self) -> str:

@@ -54,7 +54,7 @@ def captcha_session(pytestconfig: pytest.Config) -> Sessions:
 
 
 @pytest.fixture(scope="session")
-def captcha_standin(pytestconfig: pytest.Config) -> Iterator[StandInControl]:
+def captcha_standin(pytestconfig: pytest.Config) -> StandInControl:
     """`token(page, score=0.1)` returns a token about which the vendor's stand-in answers so; `calls()` is its log.
 
     For accounts with provider "standin", and for the environment demo. Ends with the session, whatever was scripted.
@@ -62,9 +62,7 @@ def captcha_standin(pytestconfig: pytest.Config) -> Iterator[StandInControl]:
     __tracebackhide__ = True
     from pytest_captcha_qa.plugin import standin
 
-    vendor = standin.vendor(pytestconfig)
-    yield standin.StandInControl(vendor)
-    standin.end(vendor)
+    return standin.StandInControl(standin.vendor(pytestconfig))
 
 
 @pytest.fixture

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_captcha_qa.model.captcha import facts
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.policy import Timeouts, total_budget
+from pytest_captcha_qa.model.probing import LONGEST_WAIT
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.others import is_loaded
+from pytest_captcha_qa.plugin.probes import FIXTURE
 from pytest_captcha_qa.plugin.reports import FORMS
 from pytest_captcha_qa.plugin.session import CaptchaRun
 
@@ -18,6 +21,7 @@ _PLUGIN = _OPTION = "timeout"
 _VARIABLE = "PYTEST_TIMEOUT"
 # Seconds for what a test does besides, so that an attempt that takes too long ends first and says why.
 _BESIDES = 60.0
+_MOST_SUBMITS = 80  # of all families of probes at one form, which share its rate
 
 
 def give_limits(items: Sequence[pytest.Item], run: CaptchaRun) -> None:
@@ -48,4 +52,11 @@ def _seconds(item: pytest.Item, run: CaptchaRun) -> float:
     named = [forms[slug] for slug in item.stash.get(FORMS, ()) if slug in forms]
     timeouts = Timeouts(solve=run.environment.account.patience)
     budgets = (total_budget(facts(form.type), timeouts) for form in named or forms.values())
-    return _BESIDES + (sum(budgets) if named else max(budgets, default=0.0))
+    attempts = sum(budgets) if named else max(budgets, default=0.0)
+    probed = FIXTURE in getattr(item, "fixturenames", ())
+    return _BESIDES + attempts + (_of_probes(named or [*forms.values()]) if probed else 0.0)
+
+
+def _of_probes(forms: Sequence[FormSpec]) -> float:
+    """Return the seconds that probes may wait for turns at their form's rate, and once for a limit."""
+    return LONGEST_WAIT + _MOST_SUBMITS * max((form.spacing for form in forms), default=0.0)

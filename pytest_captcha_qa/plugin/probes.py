@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_captcha_qa.errors import ConfigError, ProbeFailed, VerificationBypassed
+from pytest_captcha_qa.errors import ConfigError, ProbeFailed, UnknownName, VerificationBypassed
 from pytest_captcha_qa.plugin import options
 
 if TYPE_CHECKING:
-    from pytest_captcha_qa.conformance.probe import Family, Probe
+    from pytest_captcha_qa.conformance.probe import Probe
     from pytest_captcha_qa.conformance.runner import Finding
     from pytest_captcha_qa.conformance.trial import Lab
     from pytest_captcha_qa.plugin.session import CaptchaRun
@@ -34,6 +34,16 @@ def select(config: pytest.Config) -> None:
         config.stash[SELECTED] = chosen(str(asked)) if asked else ()
     except ConfigError as error:
         raise pytest.UsageError(error.message) from None
+
+
+def asked_for(config: pytest.Config) -> bool:
+    """Return whether any probe was asked for."""
+    return bool(config.stash.get(SELECTED, ()))
+
+
+def has_destructive(config: pytest.Config) -> bool:
+    """Return whether a probe was asked for that must be alone at the site."""
+    return any(probe.destructive for probe in config.stash.get(SELECTED, ()))
 
 
 def parametrise(metafunc: pytest.Metafunc) -> None:
@@ -75,7 +85,7 @@ class ProbeReport(tuple["Finding", ...]):
             ProbeFailed: it crashed, or accepted that while it refuses good tokens.
         """
         __tracebackhide__ = True
-        failing = [finding for finding in self if finding.fails]
+        failing = sorted((finding for finding in self if finding.fails), key=lambda finding: not finding.counts)
         if failing:
             error = VerificationBypassed if any(finding.counts for finding in failing) else ProbeFailed
             raise error("; ".join(f"form {finding.form!r}, {finding}" for finding in failing))
@@ -86,7 +96,10 @@ class ProbeReport(tuple["Finding", ...]):
 def run_family(run: CaptchaRun, item: pytest.Item, form: str, family: str) -> ProbeReport:
     """Return what the selected probes of a family say of a form.
 
+    Skips the test where none of that family was asked for: an empty report would speak for the form.
+
     Raises:
+        UnknownName: there is no such form or family.
         CaptchaQAError: they could not be run; see `conformance.runner`.
     """
     from pytest_captcha_qa.conformance import runner
@@ -96,12 +109,20 @@ def run_family(run: CaptchaRun, item: pytest.Item, form: str, family: str) -> Pr
     lab = item.config.stash.get(_LAB, None)
     if lab is None:
         lab = item.config.stash[_LAB] = lab_of(run.engine, run.stand_in)
-    named: Family = Families(family)
+    if form not in run.environment.targets:
+        raise UnknownName.among("form", form, run.environment.targets)
+    if family not in set(Families):
+        raise UnknownName.among("family of probes", family, map(str, Families))
+    asked = _of_family(item.config, family)
+    if not asked:
+        pytest.skip(
+            f"no conformance probe of family {family!r} was asked for; --captcha-probes={family} runs its safe ones"
+        )
     found = runner.run_family(
         lab,
         run.environment.targets[form],
-        named,
-        _of_family(item.config, family),
+        Families(family),
+        asked,
         nodeid=item.nodeid,
         least=run.settings.run.probe_severity,
     )

@@ -21,7 +21,7 @@ from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.model.redact import Scrubber
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.ownership import KEY_VARIABLE
-from pytest_captcha_qa.plugin import options, rendezvous, reruns
+from pytest_captcha_qa.plugin import options, probes, rendezvous, reruns
 from pytest_captcha_qa.plugin.forwarding import hook_extensions
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.memory import Memory
@@ -198,6 +198,7 @@ class CaptchaRun:
             shard=self.identity.shard,
             worker=self.worker.get("id"),
             processes=int(self.worker.get("processes", 1)),
+            has_destructive=probes.has_destructive(self.config),
         )
 
     def _store_place(self, environment: EnvironmentConfig) -> StorePlace:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
+from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.token import Token
 from pytest_captcha_qa.plugin.boundary import call
 from pytest_captcha_qa.plugin.case import FormPage
@@ -20,7 +19,7 @@ class StandInControl:
     """Has the vendor's stand-in answer about a token as a test says, and tells who asked.
 
     An outcome's names are those of docs/sandbox.md: `score`, `action`, `hostname`, `code`, `status`, `delay`, `body`,
-    `values`, `without`; `age`: seconds the token is older than new.
+    `certificate`, `values`, `without`; `age`: seconds the token is older than new.
     """
 
     def __init__(self, vendor: ScriptedVendor) -> None:
@@ -67,9 +66,3 @@ def vendor(config: pytest.Config) -> ScriptedVendor:
         return engine.vendor(run.stand_in)
 
     return call(made)
-
-
-def end(vendor: ScriptedVendor) -> None:
-    """End what the session has made; a stand-in that is gone has ended it itself."""
-    with suppress(CaptchaQAError):
-        vendor.close()

@@ -28,9 +28,9 @@ from pytest_captcha_qa.provider.account import address_of, check_key, check_prox
 from pytest_captcha_qa.provider.codes import ERRORS
 from pytest_captcha_qa.provider.dialects import Dialect, Method, Report, unsolved
 from pytest_captcha_qa.provider.marks import is_marked, would_leave
-from pytest_captcha_qa.provider.retry_after import seconds_to_wait
 from pytest_captcha_qa.scope import ScopeGrant, TokenSource, ensure
 from pytest_captcha_qa.transport import ANSWER_LIMIT, NO_PAYLOAD, HttpClient, Reply, urlencoded
+from pytest_captcha_qa.transport.retry_after import seconds_to_wait
 
 _POLL_FLOOR = 0.02  # seconds; a scaled sandbox must not be polled in a busy loop
 _UNKNOWN_PAUSE = 5.0  # seconds before a request is repeated whose answer nobody understood

@@ -21,16 +21,13 @@ from pytest_captcha_qa.errors import (
     TaskUnknown,
     TransportError,
 )
-from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.captcha import CaptchaType, facts
 from pytest_captcha_qa.model.form import Challenge, EnvKind
 from pytest_captcha_qa.model.token import TOKEN, Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider.dialects import SANDBOX
 from pytest_captcha_qa.scope import ScopeGrant, TokenSource, ensure
 from pytest_captcha_qa.transport import NO_PAYLOAD, HttpClient, Reply, json_body
-
-WITHOUT_VENDOR = frozenset({CaptchaType.ALTCHA, CaptchaType.IMAGE})
-"""Types whose answers the site itself checks: there is nothing to stand in for."""
 
 SECONDS = 10.0
 """How long one call of the stand-in may take."""
@@ -210,7 +207,7 @@ def check_type(challenge: Challenge) -> None:
     Raises:
         ConfigError: it has none; the message says what to use.
     """
-    if challenge.type in WITHOUT_VENDOR:
+    if not facts(challenge.type).has_vendor:
         raise ConfigError(without_vendor(challenge.type))
 
 

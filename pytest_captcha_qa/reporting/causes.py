@@ -103,7 +103,8 @@ def found(
     measured = any(form.measured or form.state is FormState.FAILED for form in forms)
     unmeasured = not measured and not any(finding.verdict in CONCLUSIVE for finding in probed)
     if session.environment is not None and session.captcha_tests > 0 and unmeasured:
-        yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}")
+        why = f": {probed[0].form!r}, {probed[0].probe}: {probed[0].reason}" if probed else ""
+        yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}{why}")
 
 
 def _unreported(causes: Sequence[Cause], forms: Sequence[FormVerdict]) -> Iterator[Cause]:

@@ -22,7 +22,10 @@ _NO_DATA = 11
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """What one probe says of one form. `fails`: its test fails of it; `counts`: it is a bypass; `waived` till when."""
+    """What one probe says of one form. `fails`: its test fails of it; `counts`: it is a bypass; `waived` till when.
+
+    `left_out`: what kept it from being run, where that is for the team to change.
+    """
 
     probe: str
     form: str
@@ -40,6 +43,7 @@ class ProbeFinding:
     key_mode: str
     nodeid: str | None = None
     waived: str | None = None
+    left_out: str = ""
 
     @property
     def code(self) -> int:
@@ -56,10 +60,13 @@ class ProbeFinding:
 
 
 def probe_findings(run: Run | None, waiving: Waiving) -> tuple[ProbeFinding, ...]:
-    """Return the findings of a run; of a probe that ran again, as in a rerun, the last one."""
+    """Return the findings of a run; of a probe that ran again, as in a rerun, the last one that found anything out."""
     found: dict[tuple[str, str], ProbeFinding] = {}
     for event in run.events if run is not None else ():
-        if event.name == PROBE and (finding := _read(event, waiving)) is not None:
+        if event.name != PROBE or (finding := _read(event, waiving)) is None:
+            continue
+        before = found.get((finding.form, finding.probe))
+        if before is None or finding.verdict in CONCLUSIVE or before.verdict not in CONCLUSIVE:
             found[finding.form, finding.probe] = finding
     return tuple(found.values())
 
@@ -88,6 +95,7 @@ def _read(event: EventLine, waiving: Waiving) -> ProbeFinding | None:
         counts=data.get("counts") is True,
         key_mode=_text(data, "key_mode"),
         nodeid=_text(data, "nodeid") or None,
+        left_out=_text(data, "left_out"),
         waived=str(waiver.until) if waiver is not None else None,
     )
 
@@ -118,10 +126,16 @@ def found_by_probes(
     for finding in findings:
         if finding.code and (finding.nodeid, finding.code) not in known:
             yield finding.code, finding.sentence, finding.nodeid
-    for form in dict.fromkeys(finding.form for finding in findings):
-        own = [f for f in findings if f.form == form and f.verdict is not ProbeVerdict.NOT_APPLICABLE]
-        if own and not any(finding.verdict in CONCLUSIVE for finding in own):
-            yield _NO_DATA, f"no probe of form {form!r} found anything out: {own[0].reason}", None
+    # By family: what the page alone shows, or an early answer, does not stand for what could not be asked.
+    for form, family in dict.fromkeys((finding.form, finding.family) for finding in findings):
+        own = [f for f in findings if (f.form, f.family) == (form, family)]
+        asked = [finding for finding in own if finding.verdict is not ProbeVerdict.NOT_APPLICABLE]
+        if asked and not any(finding.verdict in CONCLUSIVE for finding in asked):
+            yield (
+                _NO_DATA,
+                f"no probe of family {family!r} at form {form!r} found anything out: {asked[0].reason}",
+                None,
+            )
 
 
 def matrix(findings: Sequence[ProbeFinding]) -> list[list[str]]:
@@ -142,4 +156,4 @@ def _cell(findings: Sequence[ProbeFinding], form: str, family: str) -> str:
             return f"{verdict} {', '.join(ids)}"
     safe = sum(finding.verdict is ProbeVerdict.SAFE for finding in own)
     asked = sum(finding.verdict is not ProbeVerdict.NOT_APPLICABLE for finding in own)
-    return f"safe {safe}/{asked}" if asked else "–"
+    return f"{'safe' if safe else 'unclear'} {safe}/{asked}" if asked else "–"

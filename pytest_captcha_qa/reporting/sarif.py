@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -52,11 +53,16 @@ def write_sarif(findings: Sequence[ProbeFinding], path: Path, anchor: str) -> No
         raise RecordError(f"the findings cannot be written to {path}: {failure.strerror}") from None
 
 
+def _message(text: str) -> dict[str, str]:
+    """Return a message of one inert line, in which nothing is a link: its brackets are escaped (3.11.6)."""
+    return {"text": re.sub(r"[\[\]\\]", r"\\\g<0>", one_line(text))}
+
+
 def _rule(finding: ProbeFinding) -> dict[str, Any]:
     return {
         "id": one_line(finding.probe),
-        "shortDescription": {"text": one_line(finding.title)},
-        "help": {"text": f"Safe behaviour: {one_line(finding.safe_behaviour)}"},
+        "shortDescription": _message(finding.title),
+        "help": _message(f"Safe behaviour: {finding.safe_behaviour}"),
         "defaultConfiguration": {"level": _LEVELS[finding.severity]},
         "properties": {
             "tags": ["security", *map(one_line, finding.standards)],
@@ -72,7 +78,7 @@ def _result(finding: ProbeFinding, rule: int, anchor: str) -> dict[str, Any]:
         "ruleIndex": rule,
         "kind": _KINDS.get(finding.verdict, "fail"),
         "level": _LEVELS[finding.severity] if failing else "none",
-        "message": {"text": one_line(f"{finding.sentence}. {finding.exchange}".strip())},
+        "message": _message(f"{finding.sentence}. {finding.exchange}".strip()),
         "locations": [
             {
                 "physicalLocation": {"artifactLocation": {"uri": anchor}},

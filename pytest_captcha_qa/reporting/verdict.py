@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from pytest_captcha_qa.reporting.wording import counted, one_line, plural
 
 WEAK_EVIDENCE = "weak_evidence"  # the events' names, as engine.events has them
 EXTENSION_FAILED = "extension_failed"
+ONLY_PROBED = "it met probes only, without a good token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +120,11 @@ class Verdict:
 
     def _counts(self) -> Iterator[str]:
         states = Counter(form.state for form in self.forms)
-        refusing = states[FormState.REFUSALS_ONLY]
-        if refusing < len(self.forms) or not self.forms:
-            yield f"{states[FormState.OK]} of {counted(len(self.forms), 'form')} ok"
+        refusing, probed = states[FormState.REFUSALS_ONLY], sum(form.reason == ONLY_PROBED for form in self.forms)
+        if refusing + probed < len(self.forms) or not self.forms:
+            yield f"{states[FormState.OK]} of {counted(len(self.forms) - probed, 'form')} ok"
+        if probed:
+            yield f"{counted(probed, 'form')} met probes only, without a good token"
         if refusing:
             accept = "it accepts" if refusing == 1 else "they accept"
             yield f"{counted(refusing, 'form')} saw only refusals, so nothing shows yet that {accept} a good token"
@@ -137,7 +140,7 @@ def decide(session: Session, run: Run | None) -> Verdict:
     session = replace(session, causes=settled_causes(session.causes, recorded, attempts))
     waiving = Waiving(session.waivers, session.day, attempts)
     probed = probe_findings(run, waiving)
-    forms = _judge_forms(session, without_probes(attempts), waiving)
+    forms = _judge_forms(session, without_probes(attempts), waiving, {finding.slug for finding in probed})
     counting = [cause for cause in session.causes if not _is_waived(cause, waiving, probed)]
     codes = _by_code(found(session, run, forms, counting, probed))
     decided = strongest(reasons.code for reasons in codes)
@@ -182,7 +185,9 @@ def _by_code(causes: Iterable[Cause]) -> tuple[CodeReasons, ...]:
     return tuple(CodeReasons(code, tuple(grouped[code].most_common())) for code in codes)
 
 
-def _judge_forms(session: Session, attempts: Sequence[AttemptLine], waiving: Waiving) -> tuple[FormVerdict, ...]:
+def _judge_forms(
+    session: Session, attempts: Sequence[AttemptLine], waiving: Waiving, probed: Collection[str]
+) -> tuple[FormVerdict, ...]:
     failed_tests = {cause.nodeid for cause in session.causes if cause.nodeid is not None and cause.code != 0}
     by_form: dict[str, list[AttemptLine]] = {slug: [] for slug in session.selected_forms}
     for attempt in attempts:
@@ -191,8 +196,18 @@ def _judge_forms(session: Session, attempts: Sequence[AttemptLine], waiving: Wai
         judge_form(slug, group, failed_tests, session.excused, session.flaky) for slug, group in sorted(by_form.items())
     )
     return tuple(
-        replace(form, waiver=waiving.of_form(form.slug), waived=waiving.in_force(form.slug)) for form in judged
+        replace(
+            form,
+            waiver=waiving.of_form(form.slug),
+            waived=waiving.in_force(form.slug),
+            reason=ONLY_PROBED if _is_only_probed(form, probed) else form.reason,
+        )
+        for form in judged
     )
+
+
+def _is_only_probed(form: FormVerdict, probed: Collection[str]) -> bool:
+    return form.state is FormState.NOT_MEASURED and not form.attempts and form.slug in probed
 
 
 def _about(run: Run | None) -> dict[str, Any]:

@@ -27,6 +27,7 @@ _NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*")
 _SHORTEST_KEY = 22  # characters of base64 that hold 128 bits; of hexadecimal digits it is 32
 _FEWEST_LETTERS = 8
 _WHAT = "the stand-in"
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,12 @@ def serve(
     listening: Listening | None = None,
     json_line: bool = False,
     lasts: float = LONGEST,
+    lease: float | None = None,
 ) -> None:
     """Serve the stand-in until SIGINT, SIGTERM, the end of a piped stdin, or for `lasts` seconds.
 
-    `port` takes http and the next one https, or free ones for 0; http is on this machine only. Once both answer, one
+    What a session has made ends `lease` seconds after it was last heard of, by default ten minutes. `port` takes http
+    and the next one https, or free ones for 0; http is on this machine only. Once both answer, one
     line with the addresses is printed; at the end a warning, if a backend has asked. Raises ConfigError when it cannot
     start.
     """
@@ -117,21 +120,23 @@ def serve(
         from pytest_captcha_qa.sandbox.authority import authority
         from pytest_captcha_qa.sandbox.desk import KeyRing
         from pytest_captcha_qa.sandbox.faults import Faults
-        from pytest_captcha_qa.sandbox.hosting import guarded, serve_all
+        from pytest_captcha_qa.sandbox.hosting import guarded, serve_all, serve_one
+        from pytest_captcha_qa.sandbox.impostors import Impostors
         from pytest_captcha_qa.sandbox.issuing import ROOT, with_admin
-        from pytest_captcha_qa.sandbox.scripted import Book
+        from pytest_captcha_qa.sandbox.scripted import LEASE, Book
         from pytest_captcha_qa.sandbox.standin import StandIn, build_app
         from pytest_captcha_qa.sandbox.tokens import TokenRegistry
     except ModuleNotFoundError as exc:
         raise ConfigError("the stand-in needs its extra: pip install 'pytest-captcha-qa[sandbox]'") from exc
     plain, secure = bind(_WHAT, port, [LOOPBACK, place.address])
     registry = TokenRegistry()
-    book = Book(registry)
+    book = Book(registry, longest=LEASE if lease is None else lease)
     ring = KeyRing(learns=True, plays_test_secrets=False)
     vendors = build_app(StandIn(registry, Audit(), Faults.none(SystemRandom()).vendor, ring))
-    app = guarded(with_admin(vendors, book, place.key), names=place.known)
     with ExitStack() as stack:
         trust = stack.enter_context(authority(*sorted(place.known)))
+        impostors = Impostors(lambda: trust.bad, serve_one, book.log.mark, place.address, place.url_host)
+        app = guarded(with_admin(vendors, book, impostors, place.key), names=place.known)
         http = f"http://{LOOPBACK}:{plain.getsockname()[1]}"
         https = f"https://{place.url_host}:{secure.getsockname()[1]}"
         provider = https if place.is_open else http
@@ -145,8 +150,10 @@ def serve(
 
 def still_in_use(use: dict[str, object]) -> str:
     """Return the warning that a backend has asked a stand-in, and what that means for its visitors."""
-    secrets = use["secrets"]
-    who = ", ".join(secrets) if isinstance(secrets, dict) and secrets else "none"
+    asked = use["secrets"]
+    named = sorted(asked, key=lambda name: -asked[name]) if isinstance(asked, dict) else []
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    who = f"{', '.join(named[:_MOST_NAMED]) or 'none'}{more}"
     return (
         f"WARNING: a backend asks this stand-in: {use['calls']} calls, the last {use['last_call_ago']} s ago; secrets "
         f"by fingerprint: {who}. Point it back at its vendor: until then it refuses every visitor, or lets all in."
@@ -179,9 +186,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="first of two ports in a row; 0 for free ones")
     parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
     parser.add_argument("--lasts", type=float, default=LONGEST, help="seconds until it ends by itself")
+    parser.add_argument("--lease", type=float, help="seconds until what a silent session has made is gone")
     options = parser.parse_args(arguments)
     try:
-        serve(options.port, json_line=options.json, lasts=options.lasts)
+        serve(options.port, json_line=options.json, lasts=options.lasts, lease=options.lease)
     except ConfigError as error:
         print(error.message, file=sys.stderr)
         return error.exit_code

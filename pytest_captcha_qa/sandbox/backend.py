@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -105,6 +106,8 @@ def _unavailable(failure: Exception) -> VendorUnavailable:
         trouble = Trouble.NO_JSON if 300 <= failure.code < 400 else Trouble.STATUS
         return VendorUnavailable(f"the vendor answers {failure.code}", trouble, failure.code)
     reason = failure.reason if isinstance(failure, urllib.error.URLError) else failure
+    if isinstance(reason, ssl.SSLError):  # which is a ValueError, too
+        return VendorUnavailable("the vendor's certificate is not good", Trouble.CONNECTION)
     if isinstance(reason, TimeoutError):
         return VendorUnavailable("the vendor does not answer in time", Trouble.TIMEOUT)
     trouble = Trouble.NO_JSON if isinstance(reason, ValueError) else Trouble.CONNECTION

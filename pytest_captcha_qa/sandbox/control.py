@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_captcha_qa.sandbox.accounts import KeyState
+from pytest_captcha_qa.sandbox.arrivals import Arrivals
 from pytest_captcha_qa.sandbox.audit import Audit
 from pytest_captcha_qa.sandbox.described import DescriptionProblem
 from pytest_captcha_qa.sandbox.faults import Faults
@@ -30,6 +31,14 @@ class Control:
     faults: Faults
     keys: dict[str, KeyState]
     proofs: dict[str, str]
+    arrivals: Arrivals = field(default_factory=Arrivals)
+
+    async def requests(self, request: Request) -> Response:
+        """Answer with the requests that reached the site, after the one whose number is given."""
+        after = request.query_params.get("after", "0")
+        if not (after.isascii() and after.isdecimal() and len(after) < 10):
+            return JSONResponse({"error": "'after' is the number of a request"}, 400)
+        return JSONResponse({"requests": self.arrivals.after(int(after)), "last": self.arrivals.last})
 
     async def show(self, request: Request) -> Response:
         """Answer with all counts."""
@@ -88,6 +97,7 @@ def build_app(control: Control) -> ASGIApp:
     """Return the audit server as an ASGI application."""
     routes = [
         Route("/", control.show, methods=["GET"]),
+        Route("/requests", control.requests, methods=["GET"]),
         Route("/control", control.set, methods=["POST"]),
         Route("/reset", control.reset, methods=["POST"]),
     ]

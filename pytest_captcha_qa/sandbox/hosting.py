@@ -11,7 +11,7 @@ import ssl
 import stat
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -23,11 +23,14 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pytest_captcha_qa.sandbox import control, provider_api, site, standin
+from pytest_captcha_qa.sandbox.arrivals import Arrivals
 from pytest_captcha_qa.sandbox.audit import Audit
 from pytest_captcha_qa.sandbox.backend import vendor_at
 from pytest_captcha_qa.sandbox.faults import Describe, FaultPlan, Faults, Faulty
+from pytest_captcha_qa.sandbox.impostors import Impostors
 from pytest_captcha_qa.sandbox.issuing import with_admin
 from pytest_captcha_qa.sandbox.lab.page import lab_routes
+from pytest_captcha_qa.sandbox.outcomes import Certificate
 from pytest_captcha_qa.sandbox.scripted import Book
 from pytest_captcha_qa.sandbox.tokens import TokenRegistry
 from pytest_captcha_qa.sandbox.web import KnownHost, LimitedBody
@@ -55,7 +58,9 @@ class Apps:
         audit, registry, faults = Audit(), TokenRegistry(), Faults.none(Random(seed))
         work = Work(registry, audit, Random(seed), time_scale=time_scale)
         provider = provider_api.Provider(work, audit, faults.provider)
-        vendor = with_admin(standin.build_app(standin.StandIn(registry, audit, faults.vendor)), Book(registry))
+        vendors = standin.build_app(standin.StandIn(registry, audit, faults.vendor))
+        book = Book(registry)
+        vendor = with_admin(vendors, book, Impostors(_bad_contexts, serve_one, book.log.mark))
         proofs: dict[str, str] = {}
         site_app = site.build_app(
             audit,
@@ -65,13 +70,14 @@ class Apps:
             faults=faults.site,
             more=partial(lab_routes, audit, vendor_at(vendor_url, _LAB_TIMEOUT)),
         )
+        arrivals = Arrivals()
         return cls(
             provider=guarded(
                 provider_api.build_app(provider), faults.provider, partial(provider_api.describe, provider)
             ),
             vendor=guarded(vendor, faults.vendor),
-            site=guarded(site_app, faults.site),
-            audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs))),
+            site=guarded(arrivals.seen_by(site_app), faults.site),
+            audit=guarded(control.build_app(control.Control(audit, faults, provider.keys, proofs, arrivals))),
         )
 
 
@@ -119,6 +125,17 @@ async def serve_all(places: list[Place], announce: Callable[[], None], *, lasts:
         logging.getLogger("uvicorn.error").disabled = True
         for server, _ in servers:
             server.should_exit = True
+
+
+async def serve_one(app: ASGIApp, sock: socket, tls: ssl.SSLContext) -> None:
+    """Serve until this is cancelled, or the loop ends."""
+    await _Server(app, tls).serve([sock])
+
+
+def _bad_contexts() -> Mapping[Certificate, ssl.SSLContext]:
+    from pytest_captcha_qa.sandbox.authority import bad_contexts  # its libraries are slow to load, and seldom needed
+
+    return bad_contexts()
 
 
 class _Server(uvicorn.Server):

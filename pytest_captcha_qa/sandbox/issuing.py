@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pytest_captcha_qa.sandbox.audit import fingerprint
 from pytest_captcha_qa.sandbox.binding import Binding
 from pytest_captcha_qa.sandbox.described import DescriptionProblem, build
+from pytest_captcha_qa.sandbox.impostors import Impostors
 from pytest_captcha_qa.sandbox.outcomes import AGAIN, NOTICE, Outcome, again, notice
 from pytest_captcha_qa.sandbox.scripted import LEASE, Book, Scripted, Session
 from pytest_captcha_qa.sandbox.tokens import IssuedToken
@@ -28,8 +29,7 @@ from pytest_captcha_qa.sandbox.types import ISSUED
 from pytest_captcha_qa.sandbox.web import UnreadableBody, read_json
 
 ROOT = "/standin"
-WITHOUT_VENDOR = frozenset({"altcha", "image"})
-"""Types that the site itself verifies."""
+_WITH_VENDOR = frozenset(name for name, facts in ISSUED.items() if facts.has_vendor)
 
 _LONGEST_TEXT = 2048
 
@@ -50,8 +50,8 @@ class Wish:
 
     def __post_init__(self) -> None:
         """Refuse what no vendor has issued."""
-        if self.type not in ISSUED or self.type in WITHOUT_VENDOR:
-            raise DescriptionProblem(f"'type' is one of {', '.join(sorted(ISSUED.keys() - WITHOUT_VENDOR))}")
+        if self.type not in _WITH_VENDOR:
+            raise DescriptionProblem(f"'type' is one of {', '.join(sorted(_WITH_VENDOR))}")
         texts = (self.sitekey, self.session, self.page, self.action, self.cdata, self.challenge)
         if not (self.sitekey and self.session) or any(len(text) > _LONGEST_TEXT for text in texts):
             raise DescriptionProblem(
@@ -214,7 +214,7 @@ class AdminOnly:
             await self.app(scope, receive, send)
 
 
-def with_admin(vendors: ASGIApp, book: Book, key: str = "") -> ASGIApp:
+def with_admin(vendors: ASGIApp, book: Book, impostors: Impostors, key: str = "") -> ASGIApp:
     """Return the vendors' application with log, scripts and the stand-in's own endpoints."""
     own = Issuing(book)
     routes = [
@@ -230,7 +230,7 @@ def with_admin(vendors: ASGIApp, book: Book, key: str = "") -> ASGIApp:
     admin = AdminOnly(Starlette(routes=routes, exception_handlers={DescriptionProblem: _problem}), key)
     pages: Mapping[str, Any] = {AGAIN: again, NOTICE: notice}
     plain = Starlette(routes=[Route(path, page, methods=["GET", "POST"]) for path, page in pages.items()])
-    scripted = Scripted(vendors, book)
+    scripted = Scripted(vendors, book, impostors)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

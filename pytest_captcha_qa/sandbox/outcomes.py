@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import anyio
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_captcha_qa.sandbox.bodies import answered
@@ -24,7 +24,7 @@ _PAGE = "<!DOCTYPE html>\n<html><head><title>Please stand by</title></head><body
 
 
 class Body(StrEnum):
-    """What arrives in place of the vendor's JSON object; a token whose answer is no JSON is not used up."""
+    """What arrives in place of the vendor's JSON object; only with half of it, `truncated`, the token is used up."""
 
     JSON = "json"
     HTML = "html"
@@ -37,13 +37,21 @@ class Body(StrEnum):
     REDIRECT_HTML = "redirect_html"
 
 
+class Certificate(StrEnum):
+    """Certificates that no sound client accepts."""
+
+    OTHER_HOST = "other_host"
+    EXPIRED = "expired"
+    UNTRUSTED = "untrusted"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The scripted answer for one token; what is None stays as the vendor would have it.
 
     `score`, `action`, `hostname`: in a success; `code`: refused with this error code, empty for a refusal without one;
     `values`: members of the answer by dotted path, after that; `without`: members that are left out; `status`: of HTTP;
-    `delay`: seconds.
+    `delay`: seconds; `certificate`: the answer is had, by a redirect, from a server with such a one only.
     """
 
     score: float | None = None
@@ -53,6 +61,7 @@ class Outcome:
     status: int | None = None
     delay: float = 0.0
     body: Body = Body.JSON
+    certificate: Certificate | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
@@ -119,6 +128,7 @@ class _Plain:
     status: int | None = None
     delay: float = 0.0
     body: Body = Body.JSON
+    certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
         """Refuse what HTTP cannot carry, and waits without end."""
@@ -166,14 +176,14 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 _INSTEAD: Mapping[Body, Callable[[int | None], ASGIApp]] = {
     Body.HTML: lambda status: HTMLResponse(_PAGE, status or 200),
     Body.EMPTY: lambda status: Response(b"", status or 200),
+    Body.LIST: lambda status: JSONResponse([], status or 200),
+    Body.NULL: lambda status: JSONResponse(None, status or 200),
     Body.RESET: _reset,
     Body.REDIRECT: lambda status: RedirectResponse(AGAIN, status or 302),
     Body.REDIRECT_HTML: lambda status: RedirectResponse(NOTICE, status or 302),
 }
 _FINISH: Mapping[Body, Callable[[str], str]] = {
     Body.JSON: str,
-    Body.LIST: lambda text: f"[{text}]",
-    Body.NULL: lambda text: "null",
     Body.TRUNCATED: lambda text: text[: len(text) // 2],
 }
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pytest_captcha_qa.sandbox.audit import fingerprint
 from pytest_captcha_qa.sandbox.calls import CallLog, LoggedCall, ReadCall
 from pytest_captcha_qa.sandbox.grammars import Grammar, grammar_of
+from pytest_captcha_qa.sandbox.impostors import Impostors
 from pytest_captcha_qa.sandbox.outcomes import Outcome, read_reply
 from pytest_captcha_qa.sandbox.tokens import IssuedToken, TokenRegistry
 from pytest_captcha_qa.sandbox.web import Fields, UnreadableBody, read_fields, replay
@@ -36,10 +37,14 @@ class Session:
 
 @dataclass(slots=True)
 class Book:
-    """The sessions with their tokens and scripts, by the fingerprints of tokens; and the log."""
+    """The sessions with their tokens and scripts, by the fingerprints of tokens; and the log.
+
+    `longest`: most seconds a session lasts after it was last heard of.
+    """
 
     registry: TokenRegistry
     clock: Callable[[], float] = time.monotonic
+    longest: float = LEASE
     log: CallLog = field(init=False)
     sessions: dict[str, Session] = field(default_factory=dict)
 
@@ -50,7 +55,7 @@ class Book:
     def session(self, name: str, lease: float = LEASE) -> Session:
         """Return a session, a new one for a new name; its lease begins anew."""
         self.sweep()
-        session = self.sessions.setdefault(name, Session(lease, 0.0))
+        session = self.sessions.setdefault(name, Session(min(lease, self.longest), 0.0))
         session.ends_at = self.clock() + session.lease
         return session
 
@@ -89,6 +94,7 @@ class Scripted:
 
     app: ASGIApp
     book: Book
+    impostors: Impostors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Log a call and let its token's script, if there is one, answer it."""
@@ -100,6 +106,8 @@ class Scripted:
         call = await _read(scope, body, receive, grammar)
         entry, outcome = self._noted(call)
         app = outcome.wrap(self.app, call.grammar) if outcome is not None else self.app
+        if outcome is not None and outcome.certificate is not None:
+            app = self.impostors.before(app, outcome.certificate)
 
         async def note(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -80,6 +80,8 @@ class SandboxType:
     """The values of an answer that has several, all made from its text."""
     scored: bool = False
     """Whether siteverify tells a score and an action about its tokens."""
+    has_vendor: bool = True
+    """Whether anybody but the site itself verifies its answers."""
 
     def solve_seconds(self, rng: Random) -> float:
         """Draw how long one solve takes."""
@@ -104,8 +106,8 @@ TYPES = {
         SandboxType("geetest_v3", median=14, spread=0.35, lifetime=60, mint=geetest_validate, parts=geetest_v3_parts),
         SandboxType("geetest_v4", median=14, spread=0.35, lifetime=60, mint=geetest_lot_number, parts=geetest_v4_parts),
         SandboxType("friendly_v2", median=10, spread=0.3, lifetime=60, mint=_friendly),
-        SandboxType("altcha", median=1, spread=0.3, lifetime=60, mint=decided),
-        SandboxType("image", median=4, spread=0.3, lifetime=60, mint=decided),
+        SandboxType("altcha", median=1, spread=0.3, lifetime=60, mint=decided, has_vendor=False),
+        SandboxType("image", median=4, spread=0.3, lifetime=60, mint=decided, has_vendor=False),
     )
 }
 """The types of the harness, which the solving service and the site play."""

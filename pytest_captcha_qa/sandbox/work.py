@@ -107,7 +107,8 @@ class Work:
 
     def _start(self, account: Account, now: float) -> float:
         """Return when a thread takes the next task on."""
-        waiting = self.unfinished(account.key) - account.state.threads
+        # A queue that nobody works on would never end: without threads one takes its tasks.
+        waiting = self.unfinished(account.key) - max(1, account.state.threads)
         return now if waiting < 0 else sorted(self._busy_until[account.key])[waiting]
 
     def is_waiting(self, task: Task) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.url import Url, UrlRefused
+from pytest_captcha_qa.transport.retry_after import seconds_to_wait
 
 # Names of real character sets only: Python also knows codecs that are none, and some take quadratic time.
 _CHARSET = re.compile(
@@ -66,7 +67,8 @@ class Reply:
     @property
     def answer(self) -> Answer:
         """What a form's rules judge of it; a redirect target that is no canonical URL counts as none."""
-        return Answer(self.status, self.url, self._target(), self.content_type, self.text)
+        pause = seconds_to_wait(self.headers.get("Retry-After", ""))
+        return Answer(self.status, self.url, self._target(), self.content_type, self.text, pause)
 
     def _target(self) -> Url | None:
         if self.location is None:

@@ -49,7 +49,10 @@ class VendorShape:
 
     `request`: what is sent for a challenge, the values of the form's fields and the secret; `read`: its answer, None if
     it is not a documented one; `binds_action`: whether every genuine answer names the action; `scored`: whether it
-    carries a score from 0 (bot) to 1 (human).
+    carries a score from 0 (bot) to 1 (human); `risk`: whether it may carry one of the opposite direction;
+    `names_host`: whether it names the host of the widget; `says_success`: whether a boolean of that name is the
+    verdict; `keeps_status`: whether the site's session remembers if the vendor was there, so that losing it matters;
+    `wrong_secret`: HTTP status and code by which it says that the secret is wrong.
     """
 
     vendor: str
@@ -59,6 +62,11 @@ class VendorShape:
     needs_secret: bool = True
     binds_action: bool = False
     scored: bool = False
+    risk: bool = False
+    names_host: bool = False
+    says_success: bool = False
+    keeps_status: bool = False
+    wrong_secret: tuple[int, str] = (200, "invalid-input-secret")
 
 
 SECRET_CODES = frozenset(
@@ -214,6 +222,8 @@ def _google(*, v3: bool = False) -> VendorShape:
         read=_read_siteverify,
         binds_action=v3,
         scored=v3,
+        names_host=True,
+        says_success=True,
     )
 
 
@@ -228,18 +238,24 @@ VENDORS: Mapping[CaptchaType, VendorShape | None] = {
         read=_read_assessment,
         binds_action=True,
         scored=True,
+        names_host=True,
     ),
     CaptchaType.TURNSTILE: VendorShape(
         vendor="Cloudflare",
         endpoint="https://challenges.cloudflare.com/turnstile/v0/siteverify",
         request=_ask_token("cf-turnstile-response"),
         read=_read_siteverify,
+        names_host=True,
+        says_success=True,
     ),
     CaptchaType.HCAPTCHA: VendorShape(
         vendor="hCaptcha",
         endpoint="https://api.hcaptcha.com/siteverify",
         request=_ask_hcaptcha,
         read=_read_siteverify,
+        risk=True,
+        names_host=True,
+        says_success=True,
     ),
     CaptchaType.GEETEST_V3: VendorShape(
         vendor="GeeTest",
@@ -247,18 +263,22 @@ VENDORS: Mapping[CaptchaType, VendorShape | None] = {
         request=_ask_geetest,
         read=_read_geetest,
         needs_secret=False,
+        keeps_status=True,
     ),
     CaptchaType.GEETEST_V4: VendorShape(
         vendor="GeeTest",
         endpoint="https://gcaptcha4.geetest.com/validate?captcha_id={captcha_id}",
         request=_ask_geetest_v4,
         read=_read_geetest_v4,
+        wrong_secret=(200, "-50101"),
     ),
     CaptchaType.FRIENDLY_V2: VendorShape(
         vendor="Friendly Captcha",
         endpoint="https://global.frcapi.com/api/v2/captcha/siteverify",
         request=_ask_friendly,
         read=_read_friendly,
+        says_success=True,
+        wrong_secret=(401, "auth_invalid"),
     ),
     # Nobody but the site itself knows what it signed, or what its image shows.
     CaptchaType.ALTCHA: None,

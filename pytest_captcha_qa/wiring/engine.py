@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_captcha_qa import __version__
 from pytest_captcha_qa.config.accounts import AccountConfig
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
+from pytest_captcha_qa.conformance.place import PATIENCE, Place
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.authorising import Grants
 from pytest_captcha_qa.engine.events import RELEASE_CHANGED, STANDIN_IN_USE, Event
@@ -19,7 +21,7 @@ from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, Syst
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
-from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, RecordError
 from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
@@ -59,7 +61,8 @@ class RunSetup:
     `session`: what the processes of this run have in common and no other run has, whatever a CI calls it; `boundary`:
     what tokens must not be shared beyond (state.md); `store`: path of the embedded store or address of the shared one;
     `budget`: most submits of the run, `budget_given` if a person set it; `allow_production`: hosts of the command line;
-    `lease`: seconds after which the keys of a crashed process are free; `processes`: how many work on this run here.
+    `lease`: seconds after which the keys of a crashed process are free; `processes`: how many work on this run here;
+    `has_destructive`: whether a probe was asked for that must be alone at the site.
     """
 
     run_id: str
@@ -75,6 +78,7 @@ class RunSetup:
     worker: str | None = None
     lease: float = 30.0
     processes: int = 1
+    has_destructive: bool = False
 
 
 class Engine:
@@ -103,6 +107,7 @@ class Engine:
         self.setup = setup
         self.stop = stop or Stop()
         self._learn = learn
+        self._vendors: list[ScriptedVendor] = []
         self._clock: Clock = SystemClock()
         self._early: list[Event] = []
         self._records: Records | None = None
@@ -119,7 +124,10 @@ class Engine:
         loss = Loss(environment.on_store_loss, setup.processes)
         self._stores = open_stores(setup.store, loss, clock=self._clock, stop=self.stop, emit=self.emit)
         self._solver = self._new_solver()
-        self.release = release_of(environment, self._client.new_session(), self.grants)
+        owner = f"{setup.worker or 'main'} {os.getpid()}"
+        self.place = Place(self._stores.limits, self.stop, session=setup.session, owner=owner)
+        with self.beside():
+            self.release = release_of(environment, self._client.new_session(), self.grants)
         self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
         self._records = Records(self._sink, (LineLog(to_json),))
         self._evidence = _evidence(setup, clean)
@@ -167,10 +175,6 @@ class Engine:
         """The site under test, for the team's own code."""
         return Site(self.environment, self.grants, self.setup.run_id, self.release)
 
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Let no text of the run show these."""
-        self._learn(secrets)
-
     def new_session(self) -> HttpClient:
         """Return an HTTP client with cookies of its own, as a new browser window has."""
         return self._client.new_session()
@@ -189,6 +193,12 @@ class Engine:
         ts = timestamp(self._clock.utc())
         self._records.write(EventLine(ts=ts, name=event.name, run_id=self.setup.run_id, data=event.data))
 
+    def beside(self) -> AbstractContextManager[None]:
+        """Be at the site with others, unless a probe of this run wants to be alone there; see `Place.beside`."""
+        if not self.setup.has_destructive:
+            return nullcontext()
+        return self.place.beside(Deadline(PATIENCE, what="waiting for a probe that is alone"))
+
     @property
     def record_path(self) -> Path:
         """The file this process writes."""
@@ -202,8 +212,12 @@ class Engine:
         try:
             if self._sink.attempts:
                 self._note_stand_in()
+            for vendor in self._vendors:
+                with suppress(CaptchaQAError):  # one that is gone has ended them itself
+                    vendor.close()
             if complete and self._sink.attempts:
-                self._note_release_change()
+                with suppress(CaptchaQAError), self.beside():
+                    self._note_release_change()
             self._sink.close(complete)
         finally:
             self._stores.close()
@@ -218,14 +232,15 @@ class Engine:
                 self.emit(Event(STANDIN_IN_USE, {"calls": use["calls"], "last_call_ago": use.get("last_call_ago")}))
 
     def vendor(self, at: Url | None = None) -> ScriptedVendor:
-        """Return the environment's stand-in for tests to script, as a session of its own; `at`: see `stand_in_of`.
+        """Return the environment's stand-in to be scripted, in a session that ends with this; `at`: see `stand_in_of`.
 
         Raises:
             ConfigError: there is none.
             ScopeDenied: it is not on this machine and speaks plain http.
         """
         own = self._provider.stand_in if isinstance(self._provider, StandInProvider) else None
-        return ScriptedVendor(own or stand_in_of(self.environment, at), self.grants, self._learn)
+        self._vendors.append(ScriptedVendor(own or stand_in_of(self.environment, at), self.grants, self._learn))
+        return self._vendors[-1]
 
     def _note_release_change(self) -> None:
         """Ask the site once more which release it is; without an answer nothing is known to have changed."""

@@ -8,11 +8,12 @@ from pytest_captcha_qa.config.accounts import AccountConfig, ProviderName, is_of
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.ports import GrantSource, Provider
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.redact import Learn
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider.dialects import DIALECTS, unsolved
 from pytest_captcha_qa.provider.http import HttpProvider
-from pytest_captcha_qa.provider.standin import WITHOUT_VENDOR, StandIn, without_vendor
+from pytest_captcha_qa.provider.standin import StandIn, without_vendor
 from pytest_captcha_qa.provider.standin_provider import StandInProvider
 from pytest_captcha_qa.provider.testkeys import TestKeysProvider, has_keys, without_keys
 from pytest_captcha_qa.records.excerpt import Clean
@@ -75,7 +76,7 @@ def unsolvable_forms(environment: EnvironmentConfig, forms: Iterable[str]) -> li
     if environment.account.source is TokenSource.TESTKEYS:
         return [f"forms.{spec.slug}.type: {without_keys(spec.type)}" for spec in specs if not has_keys(spec.type)]
     if environment.account.source is TokenSource.STANDIN:
-        return [f"forms.{spec.slug}.type: {without_vendor(spec.type)}" for spec in specs if spec.type in WITHOUT_VENDOR]
+        return [f"forms.{it.slug}.type: {without_vendor(it.type)}" for it in specs if not facts(it.type).has_vendor]
     dialect = DIALECTS.get(environment.account.provider)
     if dialect is None:  # told by the configuration itself, or by the extension that makes the provider
         return []

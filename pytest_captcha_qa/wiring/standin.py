@@ -14,10 +14,10 @@ from pytest_captcha_qa.provider.standin import StandIn
 
 
 class ScriptedVendor:
-    """What tests do with a stand-in: have it answer about a token as they say, and see who asked.
+    """What tests and probes do with a stand-in: have it answer about a token as they say, and see who asked.
 
     An outcome's names are those of docs/sandbox.md: `score`, `action`, `hostname`, `code`, `status`, `delay`, `body`,
-    `values`, `without`. Everything raises ProviderError or KeyRejected when the stand-in gives no answer.
+    `certificate`, `values`, `without`. Everything raises ProviderError or KeyRejected when the stand-in gives none.
     """
 
     def __init__(self, stand_in: StandIn, grants: GrantSource, learn: Learn = forget) -> None:
@@ -63,9 +63,9 @@ class ScriptedVendor:
             raise ConfigError("this token has no task: only one that a stand-in has made can be scripted")
         self._stand_in.script_by_id(token.task_id, outcome, age=age)
 
-    def calls(self, after: int = 0) -> list[Mapping[str, Any]]:
-        """Return the log after an entry's number: the calls about this session's tokens, and all marks."""
-        return self._stand_in.calls(after, own=True)
+    def calls(self, after: int = 0, *, own: bool = True) -> list[Mapping[str, Any]]:
+        """Return the log after an entry's number: the calls about this session's tokens, or all, and all marks."""
+        return self._stand_in.calls(after, own=own)
 
     def mark(self, text: str) -> int:
         """Put a mark into the log, and return the number of its entry."""

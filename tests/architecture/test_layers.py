@@ -119,6 +119,17 @@ def test_every_table_by_type_has_an_entry_or_an_explicit_none_for_each_type() ->
     assert {name: missing for name, table in tables.items() if (missing := set(CaptchaType) - set(table))} == {}
 
 
+def test_what_is_true_of_some_types_stands_in_a_table_and_in_no_set_beside_it() -> None:
+    sets = [
+        f"{source.relative_to(ROOT)}:{node.lineno}"
+        for source in _sources(".")
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Set, ast.List, ast.Tuple)) and node.elts and all(map(_names_a_type, node.elts))
+    ]
+
+    assert sets == []
+
+
 def test_no_code_branches_on_a_single_captcha_type() -> None:
     branches = [
         f"{source.relative_to(ROOT)}:{node.lineno}"

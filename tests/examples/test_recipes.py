@@ -14,36 +14,28 @@ FILES = dict(re.findall(r"<!-- recipe: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DO
 RECIPES = sorted({name.partition("/")[0] for name in FILES})
 
 
-NEEDED = {"asyncio": ("pytest_asyncio.plugin",), "bdd": ("pytest_bdd.plugin",)}
-
-
 @pytest.fixture
 def run(tmp_path: Path, run_child: Callable[..., Any], write_files: Callable[..., None]) -> Callable[..., Any]:
-    """`run(recipe, *arguments)` runs the files of a recipe as a project of their own."""
+    """`run(*arguments)` runs all recipes, each in a folder of its own, in one session."""
 
-    def run(recipe: str, *arguments: str) -> Any:
-        files = {
-            file: text for name, text in FILES.items() for group, _, file in [name.partition("/")] if group == recipe
-        }
-        write_files(tmp_path, files | {"pytest.ini": "[pytest]\n"})
-        return run_child(tmp_path, "--strict-markers", *arguments, plugins=NEEDED.get(recipe, ()))
+    def run(*arguments: str) -> Any:
+        write_files(tmp_path, FILES | {"pytest.ini": "[pytest]\n"})
+        return run_child(
+            tmp_path, "--strict-markers", *arguments, plugins=("pytest_asyncio.plugin", "pytest_bdd.plugin")
+        )
 
     return run
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_passes_in_the_demo_environment(
-    run: Callable[..., Any], recipe: str, workers: tuple[str, ...]
-) -> None:
-    ran = run(recipe, "--captcha-env=demo", *workers)
+def test_each_recipe_passes_in_the_demo_environment(run: Callable[..., Any], workers: tuple[str, ...]) -> None:
+    ran = run("--captcha-env=demo", "-rA", *workers)
     assert ran.code == 0, ran.output
-    assert "1 passed" in ran.output
+    assert {recipe: ran.output.count(f"PASSED {recipe}/") for recipe in RECIPES} == dict.fromkeys(RECIPES, 1)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_is_skipped_without_an_environment(run: Callable[..., Any], recipe: str) -> None:
-    ran = run(recipe, "-rs")
+def test_each_recipe_is_skipped_without_an_environment(run: Callable[..., Any]) -> None:
+    ran = run("-rs")
     assert ran.code == 0, ran.output
-    assert "1 skipped" in ran.output
+    assert f"{len(RECIPES)} skipped" in ran.output
     assert "no captcha environment was chosen" in ran.output

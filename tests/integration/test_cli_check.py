@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,35 @@ def test_all_problems_of_a_file_are_printed_one_a_line(team: Path) -> None:
     as_json = captcha_qa("check", "--json", cwd=team)
     assert as_json.returncode == 4
     assert len(json.loads(as_json.stdout)["problems"]) == 2
+
+
+WAIVER = """
+[[waivers]]
+form = "signup"
+probe = "{probe}"
+until = {until}
+reason = "known"
+"""
+
+
+def test_a_waiver_that_cannot_be_is_told_as_a_run_tells_it(team: Path, run_child: Callable[..., Any]) -> None:
+    file, until = team / "captcha-qa.toml", date.today() + timedelta(days=3)
+    sound = file.read_text()
+    file.write_text(sound + WAIVER.format(probe="M93", until=until) + WAIVER.format(probe="M04", until=until))
+    (team / "test_one.py").write_text("def test_one(captcha_attempt):\n    captcha_attempt('signup')\n")
+    shown = captcha_qa("check", "--env", "staging", cwd=team, CAPTCHAAI_API_KEY="hunter2hunter2")
+    ran = run_child(team, "--captcha-env=staging", env={"CAPTCHAAI_API_KEY": "hunter2hunter2"})
+    assert (shown.returncode, ran.code) == (4, 4)
+    told = [line.removeprefix("error: ") for line in shown.stderr.splitlines()]
+    assert told == [
+        "waivers: unknown probe 'M93' in the waiver of form 'signup'; did you mean 'M39'?",
+        "waivers: M04 (form 'signup') is critical; a critical probe is never waived",
+    ]
+    assert all(sentence in ran.output for sentence in told)
+    file.write_text(sound + WAIVER.format(probe="M12", until=until).replace('"signup"', '"sigup"'))
+    shown = captcha_qa("check", cwd=team)
+    assert shown.returncode == 4
+    assert "waivers.0.form: 'sigup' is no form; did you mean 'signup'?" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,18 @@ def project(staging: Callable[..., Any]) -> Any:
     return staging({"conftest.py": TELL, "test_it.py": TESTS}, settings=SECOND_FORM)
 
 
+PROBED = "def test_probed(captcha_form_name, captcha_probe_family): pass"
+
+
+def test_probes_get_the_time_that_their_turns_at_the_forms_rate_may_take(staging: Callable[..., Any]) -> None:
+    project = staging({"conftest.py": TELL, "test_it.py": PROBED}, settings=SECOND_FORM + 'rate = "5/min"\n')
+    found = told(project.run(ENV, "-s", "-q", "--captcha-probes=page"))
+    limits = {float(limit) for name, limit in found.items() if "signup" in name}
+    assert limits == {300 + 30 + 30 + 60 + 60 + 60 + 80 * 12}
+
+
 def told(ran: Any) -> dict[str, str]:
-    return dict(re.findall(r"^\.?(test_[\w\[\]]+): (\S+)$", ran.output, re.MULTILINE))
+    return dict(re.findall(r"^\.?(test_[\w\[\]-]+): (\S+)$", ran.output, re.MULTILINE))
 
 
 @pytest.mark.parametrize("arguments", [(), ("--timeout=30",), ("-o", "timeout=30")], ids=str)

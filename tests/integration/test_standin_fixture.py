@@ -1,4 +1,4 @@
-"""Tests that have the vendor answer as they say: in the demo, and with an account of a stand-in."""
+"""Tests that have the vendor answer as they say, with an account of a stand-in; test_suites.py does it in the demo."""
 
 from __future__ import annotations
 
@@ -7,18 +7,6 @@ from typing import Any
 
 from pytest_captcha_qa.sandbox.server import SandboxAddresses
 
-IN_DEMO = """\
-def test_a_low_score_is_refused(captcha_form, captcha_standin):
-    page = captcha_form("contact")
-    token = captcha_standin.token(page, score=0.1)
-    assert page.submit(token=token, expect="refuse")
-    (call,) = (it for it in captcha_standin.calls() if it["vendor"] == "recaptcha")
-    assert (call["accepted"], call["scripted"]) == (True, True)
-
-def test_an_old_token_is_refused(captcha_form, captcha_standin):
-    page = captcha_form("login")
-    assert page.submit(token=captcha_standin.token(page, age=301), expect="refuse")
-"""
 WITH_ACCOUNT = """\
 def test_good(captcha_attempt):
     assert captcha_attempt("login")
@@ -31,14 +19,13 @@ def test_scripted(captcha_token, captcha_form, captcha_standin):
 """
 
 
-def test_the_demo_answers_as_a_test_says(new_project: Callable[..., Any]) -> None:
-    ran = new_project({"test_vendor.py": IN_DEMO}).run("--captcha-env=demo")
-    assert (ran.code, ran.counts) == (0, "2 passed"), ran.output
-
-
 def test_an_account_of_a_stand_in_is_scripted_and_told_of_at_the_end(
-    staging: Callable[..., Any], plugin_sandbox: SandboxAddresses, prove: Callable[..., dict[str, str]]
+    staging: Callable[..., Any],
+    plugin_sandbox: SandboxAddresses,
+    prove: Callable[..., dict[str, str]],
+    ask: Callable[..., Any],
 ) -> None:
+    before = ask(f"{plugin_sandbox.vendor}/standin")["sessions"]
     project = staging({"test_vendor.py": WITH_ACCOUNT})
     path = project.folder / "captcha-qa.toml"
     text = path.read_text().replace('"sandbox"', '"standin"').replace("time_scale = 0.02\n", "")
@@ -49,3 +36,4 @@ def test_an_account_of_a_stand_in_is_scripted_and_told_of_at_the_end(
     assert "A BACKEND ASKS THE STAND-IN: point it back" in ran.output
     [event] = [it for it in ran.of_type("event") if it["name"] == "standin_in_use"]
     assert event["data"]["calls"] >= 2
+    assert ask(f"{plugin_sandbox.vendor}/standin")["sessions"].keys() <= before.keys()

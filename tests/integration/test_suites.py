@@ -14,6 +14,7 @@ import pytest
 from pytest_captcha_qa.model.captcha import CaptchaType
 
 ROOT = Path(__file__).parents[2]
+VENDOR = Path(__file__).parent / "programs" / "vendor_in_demo.py"
 FORMS = {
     "signup": "recaptcha_v2",
     "feedback": "recaptcha_v2_invisible",
@@ -36,8 +37,9 @@ def test_the_demo_has_a_form_and_a_suite_for_every_type() -> None:
 
 @pytest.fixture(scope="module")
 def demo(new_project: Callable[..., Any]) -> Any:
-    """The suites against the demo site, from an empty folder."""
-    return new_project().run("--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites", "-v")
+    """The suites against the demo site, and beside them tests that script its vendor."""
+    project = new_project({"test_vendor.py": VENDOR.read_text()})
+    return project.run("--captcha-env=demo", "--pyargs", "pytest_captcha_qa.suites", "test_vendor.py", "-v")
 
 
 def test_every_form_of_the_demo_passes(demo: Any) -> None:
@@ -47,12 +49,17 @@ def test_every_form_of_the_demo_passes(demo: Any) -> None:
 
 @pytest.mark.parametrize(("form", "type"), FORMS.items())
 def test_each_form_is_seen_to_accept_and_to_refuse(demo: Any, form: str, type: str) -> None:
-    attempts = [a for a in demo.attempts if a["slug"] == form]
+    attempts = [a for a in demo.attempts if a["slug"] == form and "test_vendor" not in a["nodeid"]]
     expected = [(a["expect"], a["verify_status"]) for a in attempts]
     assert {a["type"] for a in attempts} == {type}
     assert expected.count(("accept", "pass")) == 2
     assert expected.count(("refuse", "fail")) == 4
     assert sum(a["submits"] for a in attempts) == 2, "garbage and replays cost nothing"
+
+
+def test_the_vendor_of_the_demo_answers_as_a_test_says(demo: Any) -> None:
+    told = [line for line in demo.output.splitlines() if line.startswith("test_vendor.py::")]
+    assert [line.split()[1] for line in told] == ["PASSED", "PASSED"], demo.output
 
 
 def test_a_flawed_site_fails_by_what_it_does_wrong(staging: Callable[..., Any]) -> None:

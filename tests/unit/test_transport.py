@@ -109,17 +109,38 @@ def test_text_is_decoded_by_header_mark_or_meta_and_never_fails(reply: Reply, te
     assert reply.text == text if text is not None else reply.text.endswith("п")
 
 
+PAST = "Sun, 06 Nov 1994 08:49:37 GMT"
 _LATIN = st.text(st.characters(max_codepoint=0xFF))
 _CONTENT_TYPE = st.one_of(_LATIN, st.builds("text/html; charset={}".format, _LATIN))
 
 
-@given(status=st.integers(0, 999), content_type=_CONTENT_TYPE, location=_LATIN, body=st.binary(max_size=200))
-@example(status=302, content_type="text/html; charset", location="http://[", body=b"<meta charset=\xff>")
-@example(status=302, content_type="application/json", location="//", body=b"9" * 5000)
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("12", 12.0),
+        (" 0 ", 0.0),
+        ("-5", 0.0),
+        ("99999", 3600.0),
+        ("soon", None),
+        ("1e3", None),
+        ("", None),
+        (PAST, 0.0),
+    ],
+)
+def test_a_site_says_when_it_wants_to_be_asked_again(header: str, seconds: float | None) -> None:
+    assert _reply(b"", status=429, **{"Retry-After": header}).answer.retry_after == seconds
+    assert _reply(b"", status=429).answer.retry_after is None
+
+
+@given(
+    status=st.integers(0, 999), content_type=_CONTENT_TYPE, location=_LATIN, body=st.binary(max_size=200), later=_LATIN
+)
+@example(status=302, content_type="text/html; charset", location="http://[", body=b"<meta charset=\xff>", later="")
+@example(status=302, content_type="application/json", location="//", body=b"9" * 5000, later="9" * 5000)
 def test_a_reply_can_be_read_whatever_its_headers_say(
-    status: int, content_type: str, location: str, body: bytes
+    status: int, content_type: str, location: str, body: bytes, later: str
 ) -> None:
-    reply = _reply(body, content_type, status, Location=location)
+    reply = _reply(body, content_type, status, Location=location, **{"Retry-After": later})
 
     assert isinstance(reply.text, str)
     assert reply.answer.status == status

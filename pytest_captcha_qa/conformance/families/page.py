@@ -22,7 +22,7 @@ _SCRIPTS: Mapping[CaptchaType, tuple[str, ...] | None] = {
     CaptchaType.RECAPTCHA_V3: ("/recaptcha/api.js", "/recaptcha/enterprise.js"),
     CaptchaType.RECAPTCHA_ENTERPRISE: ("/recaptcha/enterprise.js",),
     CaptchaType.TURNSTILE: ("challenges.cloudflare.com/turnstile/",),
-    CaptchaType.HCAPTCHA: ("hcaptcha.com/1/api.js",),
+    CaptchaType.HCAPTCHA: ("hcaptcha.com/1/api.js", "js.hcaptcha.com"),
     CaptchaType.GEETEST_V3: ("gt.js", "initGeetest"),
     CaptchaType.GEETEST_V4: ("gt4.js", "initGeetest4"),
     CaptchaType.FRIENDLY_V2: ("friendly", "site.min.js"),
@@ -38,8 +38,11 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"""["']?\s*[:=]\s*["']([A-Za-z0-9_-]{20,80})["']""")
-# Shapes that are a secret's and never a sitekey's: Turnstile's 35 characters, hCaptcha's 0x and 40 digits or ES_.
-_SHAPES = re.compile(r"(?<![\w-])(?:0x4[A-Za-z0-9_-]{32}|0x[0-9a-fA-F]{40}|ES_[0-9a-f]{32})(?![\w-])")
+# Shapes that are a secret's and never a sitekey's: Turnstile's 35 characters, hCaptcha's ES_. Its older 0x and 40
+# digits are an address of Ethereum's, too, so that they need a word beside them.
+_SHAPES = re.compile(r"(?<![\w-])(?:0x4[A-Za-z0-9_-]{32}|ES_[0-9a-f]{32})(?![\w-])")
+_AMBIGUOUS = re.compile(r"0x[0-9a-fA-F]{40}")
+_SPOKEN_OF = re.compile(r"(?:secret|captcha)[^<>\n]{0,40}?(?<![\w-])0x[0-9a-fA-F]{40}(?![\w-])", re.IGNORECASE)
 _WINDOW = 120
 
 # reference/verification.md 1.3: codes that are the vendor's and nothing else's.
@@ -78,9 +81,9 @@ def secret_shown(trial: Trial) -> Judged:
 
 
 def _secrets_in(text: str, sitekeys: set[str | None]) -> Iterator[str]:
-    if any(secret in text for secret in official_secrets()):
+    if any(secret in text for secret in official_secrets() if not _AMBIGUOUS.fullmatch(secret)):
         yield "an official test secret"
-    if any(match.group() not in sitekeys for match in _SHAPES.finditer(text)):
+    if _SPOKEN_OF.search(text) or any(match.group() not in sitekeys for match in _SHAPES.finditer(text)):
         yield "a text of the shape of a vendor's secret"
     for match in _NAMED.finditer(text):
         value = _VALUE.match(text, match.end(), match.end() + _WINDOW)
@@ -134,6 +137,10 @@ def no_widget(trial: Trial) -> Judged:
     wanted = _SCRIPTS[kind] or ()
     sources = [*seen.scripts, *(text for _, text in seen.bundles)]
     if wanted and not any(part in source for part in wanted for source in (*sources, seen.text)):
+        if len(seen.scripts) > len(seen.bundles):
+            return inconclusive(
+                "the widget's script is not named; one that lies elsewhere, and is not read, may load it"
+            )
         return _unsafe(seen, f"the page has a {kind} widget and no script that would show it")
     return _safe(seen, "widget, sitekey and script are there")
 

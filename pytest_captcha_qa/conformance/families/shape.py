@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pytest_captcha_qa.conformance.judge import Judged, not_applicable
-from pytest_captcha_qa.conformance.probe import Family, Keys, Probe
-from pytest_captcha_qa.conformance.trial import MADE_UP, Trial, around_the_check
+from pytest_captcha_qa.conformance.judge import Judged
+from pytest_captcha_qa.conformance.probe import Family, Keys, Probe, around_the_check
+from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
 from pytest_captcha_qa.model.draft import Draft, Wire
 from pytest_captcha_qa.model.form import Answer, Encoding
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
@@ -23,8 +23,9 @@ def _unreadable(answer: Answer) -> bool:
     return answer.status in _UNREADABLE
 
 
-def _not_taken(answer: Answer) -> bool:
-    return answer.status in _NOT_TAKEN
+def _not_taken(trial: Trial, answer: Answer) -> bool:
+    """Return whether a server does not take a body of this type: it says so, or finds nothing and shows the form."""
+    return answer.status in _NOT_TAKEN or trial.shows_the_form(answer)
 
 
 def _in_list_fields(draft: Draft) -> Draft:
@@ -43,6 +44,10 @@ def _is_json(trial: Trial) -> bool:
     return trial.form.submit is not None and trial.form.submit.encoding is Encoding.JSON
 
 
+def _names_once(trial: Trial) -> str | None:
+    return "a JSON body has each name once" if _is_json(trial) else None
+
+
 def wrong_type(trial: Trial) -> Judged:
     """Lists, objects and numbers in the token's place, as the form's own encoding can carry them."""
     edits: dict[str, Callable[[Draft], Draft]] = {
@@ -56,8 +61,6 @@ def wrong_type(trial: Trial) -> Judged:
 
 def twice(trial: Trial) -> Judged:
     """A made-up and a good token under one name, in both orders."""
-    if _is_json(trial):
-        return not_applicable("a JSON body has each name once")
     token = trial.fresh()
     bad_first = trial.post("a made-up token before a good one", _bad_first, token=token, harmless=_unreadable)
     if not bad_first.accepted:
@@ -87,7 +90,9 @@ def other_encoding(trial: Trial) -> Judged:
 
 def _written_as(trial: Trial, wire: Wire) -> Judged:
     return trial.post(
-        f"no token in a body of type {wire}", lambda draft: draft.without_token().sent_as(wire), harmless=_not_taken
+        f"no token in a body of type {wire}",
+        lambda draft: draft.without_token().with_csrf_headers().sent_as(wire),
+        harmless=partial(_not_taken, trial),
     )
 
 
@@ -100,7 +105,7 @@ PROBES = (
     Probe(
         "M19", Family.SHAPE, "a bad token beside a good one is ignored", Severity.LOW, ("CWE-235", "WSTG-INPV-04"),
         "a made-up and a good token under one name, in both orders", "one fixed rule: not both orders pass",
-        twice, keys=Keys.JUDGED, accepts=2,
+        twice, keys=Keys.JUDGED, accepts=2, meaningless=_names_once,
     ),
     Probe(
         "M21", Family.SHAPE, "another content type skips the check", Severity.HIGH, ("CWE-807",),

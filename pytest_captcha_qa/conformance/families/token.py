@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from pytest_captcha_qa.conformance.judge import Judged, inconclusive, not_applicable
+from pytest_captcha_qa.conformance.judge import Judged, inconclusive, unvarying
 from pytest_captcha_qa.conformance.probe import Family, Keys, Probe
 from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
-from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.attempt import GATEWAY_STATUSES
+from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.form import Answer, Effect
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 
 _UNSAFE = ProbeVerdict.UNSAFE
-_EACH_TIME = re.compile(r"[\w.+-]+@[\w.-]+|[\w+/=-]{12,}|(?<=Check )[A-Z]\w+|\d+")
+_UNKNOWN = ProbeVerdict.INCONCLUSIVE
+_TWO = 2
+_OF_OTHERS = GATEWAY_STATUSES | {429}  # a gateway's or a limit's answer is not about the person
 _BLANKS = {
     "an empty token": "",
     "a token of spaces": "   ",
     "the token null": "null",
     "the token undefined": "undefined",
 }
-# What the hidden field of Friendly's widget holds before there is a solution (reference/verification.md 1.5).
-_BEFORE_A_SOLUTION: Mapping[CaptchaType, tuple[str, ...] | None] = {
-    **dict.fromkeys(CaptchaType),
-    CaptchaType.FRIENDLY_V2: (".UNSTARTED", ".SOLVING", ".EXPIRED", ".ERROR"),
-}
 
 
 def _holding(value: object, draft: Draft) -> Draft:
     return draft.with_token(value)
+
+
+_DATA = ("{", "[")  # JSON, such as a list of what is wrong with which value: a script reads it, no form sends it again
 
 
 def no_check(trial: Trial) -> Judged:
@@ -64,7 +63,7 @@ def blank(trial: Trial) -> Judged:
 def made_up(trial: Trial) -> Judged:
     """A token that nobody has issued, and what a widget's field holds before its token."""
     values = {"a made-up token": MADE_UP}
-    values |= {f"the text {text}": text for text in _BEFORE_A_SOLUTION[trial.form.type] or ()}
+    values |= {f"the text {text}": text for text in facts(trial.form.type).before_solution}
     return trial.each(partial(trial.post, called, partial(_holding, value)) for called, value in values.items())
 
 
@@ -74,10 +73,10 @@ def not_reset(trial: Trial) -> Judged:
     if not judged.safe or judged.answer is None:
         return judged
     text = judged.answer.text
-    if MADE_UP in text:
+    if MADE_UP in text and not text.lstrip().startswith(_DATA):
         return judged.saying("a refused token stands in the answer and would be sent again", ProbeVerdict.UNSAFE)
     shows_form = all(f'name="{name}"' in text for name in trial.form.fields) and "<form" in text
-    keys = [key for key in trial.seen().sitekeys if key and " " not in key]
+    keys = trial.seen().named_keys
     if shows_form and keys and not any(key in text for key in keys):
         return judged.saying("the form is shown again without a widget", ProbeVerdict.UNSAFE)
     return judged.saying("the answer does not hold the refused token, and its form, if any, has a widget")
@@ -85,33 +84,48 @@ def not_reset(trial: Trial) -> Judged:
 
 def oracle(trial: Trial) -> Judged:
     """A made-up token for the person of the control, who is known now, and for somebody new."""
-    if Effect.ACCOUNT not in trial.form.effects:
-        return not_applicable("a success leaves no account that an answer could tell of (effects)")
     control = trial.control()
     if control.identity is None:
         return inconclusive(f"nobody is known to the site: {control.failed}")
-    edit = partial(_holding, MADE_UP)
-    known = trial.post("a made-up token of a known person", edit, identity=control.identity)
-    if known.accepted or known.answer is None:
-        return known
-    unknown = trial.post("a made-up token of somebody new", edit)
-    if unknown.accepted or unknown.answer is None:
-        return unknown
-    if _told(known.answer) != _told(unknown.answer):
-        return known.saying("with a made-up token the answers about a known person and a new one differ", _UNSAFE)
-    return known.saying("with a made-up token the answers about a known person and a new one are alike")
+    answers: list[Answer] = []
+    for called, identity in (("a known person", control.identity), ("somebody new", None), ("somebody else", None)):
+        judged = trial.post(f"a made-up token of {called}", partial(_holding, MADE_UP), identity=identity)
+        if judged.answer is None or judged.accepted or judged.doubtful or judged.answer.status in _OF_OTHERS:
+            return judged
+        answers.append(judged.answer)
+        if len(answers) == _TWO and _told(answers[0]) == _told(answers[1]):
+            return judged.saying("with a made-up token the answers about a known person and a new one are alike")
+    return _compared(judged, *answers)
 
 
-def _told(answer: Answer) -> tuple[int, str | None, str]:
-    """Return what an answer tells, without what differs each time: addresses of people, tokens, numbers."""
-    path = answer.location.path if answer.location is not None else None
-    return answer.status, path, _EACH_TIME.sub("", answer.text)
+def _without_account(trial: Trial) -> str | None:
+    known = Effect.ACCOUNT in trial.form.effects
+    return None if known else "a success leaves no account that an answer could tell of (effects)"
+
+
+def _without_confirm(trial: Trial) -> str | None:
+    shown = trial.form.confirm is not None
+    return None if shown else "nothing shows whether a submit had its effect (forms.NAME.confirm)"
+
+
+def _compared(judged: Judged, known: Answer, new: Answer, other: Answer) -> Judged:
+    """Return what the answers come to: what differs between two new people tells nothing of a known one."""
+    for told in (_told, _kind):
+        if told(known) != told(new) == told(other):
+            return judged.saying("with a made-up token the answers about a known person and a new one differ", _UNSAFE)
+    return judged.saying("the answers to a made-up token differ each time, about new people, too", _UNKNOWN)
+
+
+def _told(answer: Answer) -> tuple[object, ...]:
+    return (*_kind(answer), unvarying(answer.text))
+
+
+def _kind(answer: Answer) -> tuple[object, ...]:
+    return answer.status, answer.location.path if answer.location is not None else None
 
 
 def effect_first(trial: Trial) -> Judged:
     """A made-up token for a new person; then a look whether that has had its effect."""
-    if trial.form.confirm is None:
-        return not_applicable("nothing shows whether a submit had its effect (forms.NAME.confirm)")
     return trial.post("a made-up token", partial(_holding, MADE_UP), effect=True)
 
 
@@ -137,12 +151,13 @@ PROBES = (
     Probe(
         "M27", Family.TOKEN, "a side effect before the check", Severity.HIGH, ("CWE-696", "ASVS 2.3.3"),
         "a made-up token for a new person, then what `confirm` shows", "nothing is created or sent", effect_first,
-        keys=Keys.JUDGED,
+        keys=Keys.JUDGED, meaningless=_without_confirm,
     ),
     Probe(
         "M34", Family.TOKEN, "known people are told before the check", Severity.MEDIUM, ("CWE-204", "WSTG-IDNT-04"),
-        "a made-up token for the person of the control and for somebody new", "the same answer", oracle,
-        keys=Keys.JUDGED,
+        "a made-up token for the person of the control and for somebody new; where these differ, for another new one",
+        "the same answer", oracle,
+        keys=Keys.JUDGED, meaningless=_without_account,
     ),
     Probe(
         "M29", Family.TOKEN, "no new challenge after a refusal", Severity.MEDIUM, ("CWE-1059",),

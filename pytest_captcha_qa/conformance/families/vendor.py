@@ -3,70 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from pytest_captcha_qa.conformance.answers import BAD_CERTIFICATE, FAILURES, LATE_ANSWER, NO_SUCCESS, UNREADABLE, Answer
 from pytest_captcha_qa.conformance.judge import Harmless, Judged, never, not_applicable
 from pytest_captcha_qa.conformance.probe import Family, Probe
 from pytest_captcha_qa.conformance.trial import Make, Trial
 from pytest_captcha_qa.conformance.vendor import Vendor
 from pytest_captcha_qa.engine.ports import OpenedForm
-from pytest_captcha_qa.model.captcha import CaptchaType, facts
+from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.form import Answer as SiteAnswer
 from pytest_captcha_qa.model.probing import Fault, ProbeVerdict, Severity
 from pytest_captcha_qa.model.token import Solution
+from pytest_captcha_qa.verify.vendors import VENDORS, VendorShape
 
-_SCORED = frozenset({CaptchaType.RECAPTCHA_V3, CaptchaType.RECAPTCHA_ENTERPRISE})
-_RISKS = frozenset({CaptchaType.HCAPTCHA})
-_WITHOUT_VENDOR = frozenset({CaptchaType.ALTCHA, CaptchaType.IMAGE})
-_WITHOUT_HOSTNAME = frozenset({CaptchaType.GEETEST_V3, CaptchaType.GEETEST_V4, CaptchaType.FRIENDLY_V2})
-_WITH_SUCCESS = frozenset(
-    {
-        CaptchaType.RECAPTCHA_V2, CaptchaType.RECAPTCHA_V2_INVISIBLE, CaptchaType.RECAPTCHA_V3, CaptchaType.TURNSTILE,
-        CaptchaType.HCAPTCHA, CaptchaType.FRIENDLY_V2,
-    }
-)  # fmt: skip
 _OLDER = 5.0  # seconds beyond the validity
-_SLOW = 20.0  # seconds; the longest time-out of the libraries that were looked at is ten
 _STEP = 0.1
+_LOWEST = 0.1  # what the vendors call very likely a bot
 _LATER = 503
+_NO_CERTIFICATE = "no bad certificate was tried, as the backend followed no redirect to https"
 _FINGERPRINT = 16  # digits of SHA-256, by which the stand-in's log names a token
 
-
-class Answer(NamedTuple):
-    """One answer of the vendor, in words and as the stand-in takes it; `fault`: what a policy may call it."""
-
-    called: str
-    outcome: Mapping[str, Any]
-    fault: Fault | None = None
-
-
-_FAILURES = (
-    *(Answer(f"a token that the vendor answers with {status}", {"status": status}) for status in (400, 401, 403, 429)),
-    *(
-        Answer(f"a token that the vendor answers with {status}", {"status": status, "body": "html"}, Fault.SERVER_ERROR)
-        for status in (500, 503)
-    ),
-    Answer("a token at which the vendor ends the connection", {"body": "reset"}, Fault.CONNECTION),
-    Answer("a token of which the vendor says that the secret is wrong", {"code": "invalid-input-secret"}),
-    Answer("a token of which the vendor says that it has a fault", {"code": "internal-error"}),
-)
-_LATE_ANSWER = Answer("a token with a slow answer", {"delay": _SLOW}, Fault.TIMEOUT)
-_UNREADABLE = tuple(
-    Answer(f"a token that the vendor answers with {called}", {"body": body}, Fault.UNREADABLE)
-    for called, body in (
-        ("HTML", "html"), ("nothing", "empty"), ("a list", "list"), ("null", "null"), ("half an object", "truncated"),
-        ("a redirect to HTML", "redirect_html"),
-    )
-)  # fmt: skip
-_NO_SUCCESS = (
-    Answer("a token that the vendor refuses without a code", {"code": ""}),
-    Answer("a token without `success` in the answer", {"without": ["success"]}),
-    Answer("a token with `success` 0", {"values": {"success": 0}}),
-    Answer("a token with `success` null", {"values": {"success": None}}),
-)
+Meaningless = Callable[[Trial], str | None]
 
 
 def _as_it_is(draft: Draft) -> Draft:
@@ -78,12 +40,17 @@ def _vendor(trial: Trial) -> Vendor:
     return trial.lab.vendor
 
 
+def _shape(trial: Trial) -> VendorShape:
+    shape = VENDORS[trial.form.type]
+    assert shape is not None, "`_unasked` keeps forms away that the site itself checks"
+    return shape
+
+
 def _made(trial: Trial, outcome: Mapping[str, Any], age: float = 0.0) -> Make:
     """Return what makes a token of the opened page about which the vendor will answer like this."""
 
     def make(opened: OpenedForm) -> Solution:
-        grant = trial.services.grants.grant(opened.page)
-        return _vendor(trial).issue(opened.challenge, grant, age=age, outcome=outcome)
+        return _vendor(trial).solution(opened.challenge, outcome, age=age)
 
     return make
 
@@ -96,8 +63,6 @@ def _says_later(answer: SiteAnswer) -> bool:
 def _answered(trial: Trial, answers: Iterable[Answer], harmless: Harmless = never) -> Judged:
     """Return what the form makes of tokens with these answers, but for those at which it is open on purpose."""
     asked = [answer for answer in answers if answer.fault is None or answer.fault not in trial.form.probes.open_for]
-    if not asked:
-        return not_applicable("the team has chosen to be open at this fault (policy.open_for)")
     return trial.each(
         partial(trial.post, answer.called, _as_it_is, token=_made(trial, answer.outcome), harmless=harmless)
         for answer in asked
@@ -108,13 +73,44 @@ def _guarded(run: Callable[[Trial], Judged]) -> Callable[[Trial], Judged]:
     """Return a probe that says something only where tokens are judged at all."""
 
     def guarded(trial: Trial) -> Judged:
-        if trial.form.type in _WITHOUT_VENDOR:
-            return not_applicable(f"{trial.form.type} is checked by the site itself, no vendor is asked")
         if trial.takes_made_up():
             return not_applicable("the form takes a made-up token, so the vendor's answer means nothing")
         return run(trial)
 
     return guarded
+
+
+def _unasked(meaningless: Meaningless, trial: Trial) -> str | None:
+    """Return why a probe means nothing where no vendor is asked, else what `meaningless` says."""
+    if VENDORS[trial.form.type] is None:
+        return f"{trial.form.type} is checked by the site itself, no vendor is asked"
+    return meaningless(trial)
+
+
+def _always(trial: Trial) -> str | None:
+    return None
+
+
+def _open_for(fault: Fault, trial: Trial) -> str | None:
+    chosen = fault in trial.form.probes.open_for
+    return "the team has chosen to be open at this fault (policy.open_for)" if chosen else None
+
+
+def _unscored(trial: Trial) -> str | None:
+    return None if _shape(trial).scored else f"{trial.form.type} has no score"
+
+
+def _without_risk(trial: Trial) -> str | None:
+    judged = _shape(trial).risk and trial.form.probes.risk_score
+    return None if judged else "the backend is not said to judge a risk score (policy.risk_score)"
+
+
+def _without_hostname(trial: Trial) -> str | None:
+    if not _shape(trial).names_host:
+        return f"the answer about {trial.form.type} names no hostname"
+    if not trial.form.probes.own_hostname_check:
+        return "vendors check the hostname unless that is switched off (policy.own_hostname_check)"
+    return None
 
 
 def expired(trial: Trial) -> Judged:
@@ -133,9 +129,8 @@ def other_action(trial: Trial) -> Judged:
 
 def low_score(trial: Trial) -> Judged:
     """Successes with too low a score, and without one."""
-    if trial.form.type not in _SCORED:
-        return not_applicable(f"{trial.form.type} has no score")
-    below = round((trial.form.min_score or 0.3) - _STEP, 2)
+    least = trial.form.probes.least_score
+    below = _LOWEST if least is None else max(0.0, round(least - _STEP, 2))
     answers = [Answer(f"a token with the score {score}", {"score": score}) for score in (0.0, below)]
     missing = Answer("a token without a score", {"without": ["score", "riskAnalysis.score"]})
     return _answered(trial, [*answers, missing])
@@ -143,40 +138,48 @@ def low_score(trial: Trial) -> Judged:
 
 def high_risk(trial: Trial) -> Judged:
     """A success with a high risk, where the vendor's score is one."""
-    if trial.form.type not in _RISKS or not trial.form.probes.risk_score:
-        return not_applicable("the backend is not said to judge a risk score (policy.risk_score)")
     return _answered(trial, [Answer("a token with the risk 0.95", {"score": 0.95})])
 
 
 def foreign_hostname(trial: Trial) -> Judged:
     """A success for another host."""
-    if trial.form.type in _WITHOUT_HOSTNAME:
-        return not_applicable(f"the answer about {trial.form.type} names no hostname")
-    if not trial.form.probes.own_hostname_check:
-        return not_applicable("vendors check the hostname unless that is switched off (policy.own_hostname_check)")
     return _answered(trial, [Answer("a token of another hostname", {"hostname": "elsewhere.example"})])
+
+
+def failing(trial: Trial) -> Judged:
+    """Answers that say that the vendor cannot or will not answer."""
+    # In the vendor's own words, which a backend may know: an unknown code is M17.
+    since = _vendor(trial).mark("M14")
+    status, code = _shape(trial).wrong_secret
+    wrong = Answer("a token of which the vendor says that the secret is wrong", {"status": status, "code": code})
+    judged = _answered(trial, [*FAILURES, wrong], _says_later)
+    if not judged.safe or Fault.CONNECTION in trial.form.probes.open_for:
+        return judged
+    came = any(str(entry.get("mark", "")).startswith(BAD_CERTIFICATE) for entry in _vendor(trial).calls(since))
+    return judged if came else judged.saying(f"{judged.reason}; {_NO_CERTIFICATE}")
 
 
 def no_success(trial: Trial) -> Judged:
     """Answers that are no success and name no code."""
-    answers = _NO_SUCCESS if trial.form.type in _WITH_SUCCESS else _NO_SUCCESS[:1]
-    return _answered(trial, answers)
+    answers = NO_SUCCESS if _shape(trial).says_success else NO_SUCCESS[:1]
+    return _answered(trial, answers, _says_later)
 
 
 def parameters(trial: Trial) -> Judged:
     """A token that holds another parameter, which must reach the vendor inside of it."""
     vendor = _vendor(trial)
     since = vendor.mark("M20")
-    judged = trial.post("a token with &canary=1 in it", _with_canary, token=_made(trial, {}))
-    if any("canary" in call.get("names", ()) for call in vendor.calls(since)):
+    canary = f"canary{secrets.token_hex(4)}"  # no other probe's, of another worker or run at the same stand-in
+    judged = trial.post("a token with &canary=1 in it", partial(_with, canary), token=_made(trial, {}))
+    if any(canary in call.get("names", ()) for call in vendor.calls(since, own=False)):
         return judged.saying("a parameter within the token reached the vendor as its own", ProbeVerdict.UNSAFE)
     return judged
 
 
-def _with_canary(draft: Draft) -> Draft:
+def _with(canary: str, draft: Draft) -> Draft:
     values = dict(draft.pairs)
     token = next((str(values[name]) for name in draft.token_fields if name in values), "")
-    return draft.with_token(f"{token}&canary=1")
+    return draft.with_token(f"{token}&{canary}=1")
 
 
 def asked_twice(trial: Trial) -> Judged:
@@ -184,7 +187,7 @@ def asked_twice(trial: Trial) -> Judged:
     control = trial.control()
     text = control.token.text if control.token is not None else ""
     known = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT]
-    calls = [call for call in _vendor(trial).calls(0) if call.get("token") == known]
+    calls = [call for call in _vendor(trial).calls(own=False) if call.get("token") == known]
     keys = {call.get("idempotency_key") or number for number, call in enumerate(calls)}
     exchange = f"{len(calls)} calls about one token"
     if not calls:
@@ -205,7 +208,8 @@ def _probe(
     **more: Any,
 ) -> Probe:
     return Probe(
-        id, Family.VENDOR, title, severity, standards, provoked, safe, _guarded(run), needs_standin=True, **more
+        id, Family.VENDOR, title, severity, standards, provoked, safe, _guarded(run), needs_standin=True,
+        meaningless=partial(_unasked, more.pop("meaningless", _always)), **more,
     )  # fmt: skip
 
 
@@ -224,10 +228,12 @@ PROBES = (
     ),
     _probe(
         "M09", "the score is ignored", Severity.HIGH, ("CWE-804",),
-        "successes with the score 0.0, below min_score, and none", "refused", low_score,
+        "successes with the score 0.0, with 0.1 or just below policy.least_score, and none", "refused", low_score,
+        meaningless=_unscored,
     ),
     _probe(
         "M10", "a high risk passes", Severity.HIGH, ("CWE-804",), "a success with the risk 0.95", "refused", high_risk,
+        meaningless=_without_risk,
     ),
     _probe(
         "M16", "a refusal without a code passes", Severity.CRITICAL, ("CWE-636", "WSTG-ATHN-03"),
@@ -242,25 +248,27 @@ PROBES = (
         "a token with &canary=1 in it", "it reaches the vendor as one value", parameters,
     ),
     _probe(
-        "M13", "open when the vendor is slow", Severity.HIGH, ("CWE-636",), "an answer after 20 s",
+        "M13", "open when the vendor is slow", Severity.HIGH, ("CWE-636",),
+        "a refusal that comes after 20 s",
         "refused, unless policy.open_for has timeout",
-        lambda trial: _answered(trial, [_LATE_ANSWER], _says_later),
+        lambda trial: _answered(trial, [LATE_ANSWER], _says_later), meaningless=partial(_open_for, Fault.TIMEOUT),
     ),
     _probe(
         "M14", "open when the vendor fails", Severity.HIGH, ("CWE-636",),
-        "400, 401, 403, 429, 500, 503, a closed connection, invalid-input-secret, internal-error",
+        "400, 401, 403, 429, 500, 503, a closed connection, internal-error, invalid-input-secret or its like, a "
+        "redirect to a server with a bad certificate",
         "refused, unless policy.open_for has server_error, connection; 4xx always",
-        lambda trial: _answered(trial, _FAILURES, _says_later),
+        failing,
     ),
     _probe(
         "M15", "open when the answer is no JSON object", Severity.HIGH, ("CWE-636",),
         "HTML, nothing, [], null, half an object, a redirect to HTML",
         "refused without a 500, unless policy.open_for has unreadable",
-        lambda trial: _answered(trial, _UNREADABLE, _says_later),
+        lambda trial: _answered(trial, UNREADABLE, _says_later), meaningless=partial(_open_for, Fault.UNREADABLE),
     ),
     # Last: few backends look at the hostname, and a family stops at its first unexpected effect.
     _probe(
         "M11", "the hostname is ignored", Severity.MEDIUM, ("CWE-290",), "a success for another host",
-        "refused where the key's own domain check is off", foreign_hostname,
+        "refused where the key's own domain check is off", foreign_hostname, meaningless=_without_hostname,
     ),
 )  # fmt: skip

@@ -59,7 +59,7 @@ def test_waivers_of_unknown_and_of_critical_probes_are_refused() -> None:
         return Waiver("signup", date(2026, 12, 1), "known", probe=probe)
 
     assert unusable_waivers([waiver(None), waiver("M12")]) == []
-    assert unusable_waivers([waiver("M99"), waiver("M01")]) == [
-        "waivers: there is no probe M99 (form 'signup') in this version",
+    assert unusable_waivers([waiver("M93"), waiver("M01")]) == [
+        "waivers: unknown probe 'M93' in the waiver of form 'signup'; did you mean 'M39'?",
         "waivers: M01 (form 'signup') is critical; a critical probe is never waived",
     ]

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_captcha_qa import testing
 from pytest_captcha_qa.conformance.catalogue import CATALOGUE
+from pytest_captcha_qa.conformance.place import Place
 from pytest_captcha_qa.conformance.probe import Family
 from pytest_captcha_qa.conformance.runner import Finding, run_family
 from pytest_captcha_qa.conformance.trial import Lab, Trial
@@ -18,7 +19,6 @@ from pytest_captcha_qa.model.form import Answer, Challenge, Effect, FormSpec
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 from pytest_captcha_qa.model.seen import SeenPage
 from pytest_captcha_qa.model.token import Solution
-from pytest_captcha_qa.scope import ScopeGrant
 from pytest_captcha_qa.testing import BASE_URL, Bench
 
 KEY = "0x4AAAAAAADnPIDROrmt1Wwj"
@@ -57,12 +57,12 @@ class FakeVendor:
     outcomes: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     log: list[dict[str, Any]] = field(default_factory=list)
 
-    def issue(self, challenge: Challenge, grant: ScopeGrant, *, age: float, outcome: Mapping[str, Any]) -> Solution:
+    def solution(self, challenge: Challenge, outcome: Mapping[str, Any], *, age: float = 0.0) -> Solution:
         made = testing.solution(f"scripted-{len(self.outcomes)}")
         self.outcomes[made.text] = (age, dict(outcome))
         return made
 
-    def calls(self, after: int) -> list[Mapping[str, Any]]:
+    def calls(self, after: int = 0, *, own: bool = True) -> list[Mapping[str, Any]]:
         return [*self.log[after:]]
 
     def mark(self, text: str) -> int:
@@ -83,8 +83,9 @@ class Probing:
     def __post_init__(self) -> None:
         self.bench.forms = [self.form, *self.others]
         self.bench.driver = testing.ScriptedDriver(judge=self.backend)
+        place = Place(self.bench.limits, self.bench.stop, session="s", owner="me")
         self.lab = Lab(
-            self.bench.services, lambda form, deadline: self.page, session="s", owner="me", vendor=self.vendor
+            self.bench.services, lambda form, deadline: self.page, session="s", place=place, vendor=self.vendor
         )
 
     def trial(self) -> Trial:

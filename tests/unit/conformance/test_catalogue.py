@@ -45,7 +45,7 @@ def test_the_page_says_which_probes_exist():
         ("M06", {"M06"}),
         ("m03, M39", {"M03", "M39"}),
         ("replay", {"M05", "M12", "M36"}),
-        ("load", set()),
+        ("M5", {"M05"}),
         ("critical", {"M01", "M02", "M03", "M04", "M16", "M25", "M31", "M32"}),
         ("route,high", {"M22", "M23", "M24", "M25", "M26", "M38"}),
     ],
@@ -56,7 +56,15 @@ def test_words_select_probes(asked, expected):
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [("M99", "unknown probe 'M99'"), ("sfae", "did you mean 'safe'"), ("M40", "unknown probe 'M40'")],
+    [
+        ("M99", "unknown probe 'M99' in --captcha-probes: there are M01 to M39"),
+        ("sfae", "did you mean 'safe'"),
+        ("toke", "did you mean 'token'"),
+        ("M40", "unknown probe 'M40'"),
+        ("load", "'load' selects no probe"),
+        ("M05,critical", "'M05,critical' selects no probe"),
+        (",", "',' selects no probe"),
+    ],
 )
 def test_a_word_that_is_no_probe_is_refused_with_the_reason(asked, said):
     with pytest.raises(ConfigError, match=re.escape(said)):

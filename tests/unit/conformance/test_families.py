@@ -11,13 +11,13 @@ from pytest_captcha_qa.conformance.catalogue import CATALOGUE
 from pytest_captcha_qa.conformance.probe import Family
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.draft import Wire
-from pytest_captcha_qa.model.form import Effect, EnvKind, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import Answer, Effect, EnvKind, Rule, SubmitSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.probing import ProbePolicy
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
 
 from .conftest import FLAWLESS, KEY, Backend, token_of
 
-OTHER = testing.form("login")
+OTHER = testing.form("login", sitekey="6Lanother")
 TYPES = tuple(Family)
 
 
@@ -138,7 +138,7 @@ def test_a_rate_limit_ends_the_posts(probing):
     (finding,) = form.family(Family.LOAD, "M35")
     assert finding.judged.verdict is V.SAFE
     assert len(posts) == 8
-    assert form.bench.stop.waits.count(0.2) == 7
+    assert sum(wait == pytest.approx(0.2) for wait in form.bench.stop.waits) == 7
 
 
 def test_where_an_account_may_be_locked_three_tries_are_made(probing, backend):
@@ -265,3 +265,199 @@ def test_production_is_only_read(probing, backend):
     }  # fmt: skip
     assert not form.sent
     assert not any(opened.posted for opened in form.bench.driver.opened)
+
+
+FORM = f'<form method="post"><input name="email"><div data-sitekey="{KEY}"></div></form>'
+PAGE = replace(FLAWLESS, text=FORM)
+ANY_200 = Rule(status=(200,))
+
+
+def shows(draft, text, status=200):
+    return Answer(status, draft.target, text=text)
+
+
+class SelfPosting(Backend):
+    """Answers a good token with a text, and all else as its method has it: GET with the page, others with 422."""
+
+    by_get = FORM
+
+    def __call__(self, draft):
+        if draft.method == "GET":
+            return shows(draft, self.by_get)
+        return shows(draft, "Thank you") if self.accepts(draft) else shows(draft, "no", 422)
+
+
+def test_the_page_itself_is_no_success_where_the_rule_is_only_a_status(probing):
+    form = probing(SelfPosting(), page=PAGE, success=ANY_200)
+    assert form.verdicts(Family.ROUTE, "M22") == {"M22": V.SAFE}
+
+
+def test_a_success_by_get_is_found_where_the_rule_is_only_a_status(probing):
+    class ByGet(SelfPosting):
+        by_get = "Thank you"
+
+    assert probing(ByGet(), page=PAGE, success=ANY_200).verdicts(Family.ROUTE, "M22") == {"M22": V.UNSAFE}
+
+
+def test_a_rule_that_takes_the_form_shown_again_for_a_success_finds_nothing_out(probing):
+    class Again(SelfPosting):
+        def __call__(self, draft):
+            return shows(draft, "Thank you" if self.accepts(draft) else f"Are you human? {FORM}")
+
+    form = probing(Again(), page=PAGE, success=ANY_200)
+    found = form.family(Family.TOKEN, "M02", "M03")
+    assert {finding.judged.verdict for finding in found} == {V.INCONCLUSIVE}
+    assert "add to the rule what only a success shows" in found[0].judged.reason
+    assert form.trial().harm.accepted == 6  # the control, and each doubtful one: they may have been accepted
+
+
+def test_a_redirect_to_the_same_address_with_another_slash_serves_nothing(probing, backend):
+    class Slashed(backend):
+        def __call__(self, draft):
+            if draft.target.path.endswith("/"):
+                return Answer(308, draft.target, location=draft.target.join(draft.target.path.rstrip("/")))
+            return super().__call__(draft)
+
+    form = probing(Slashed(), refused=Rule(status=(422,)))
+    assert form.verdicts(Family.ROUTE, "M22") == {"M22": V.SAFE}
+
+
+def told(known, *others):
+    """Return a backend whose answers to made-up tokens are about the person of the control, and about others."""
+
+    class Telling(Backend):
+        person = None
+
+        def __call__(self, draft):
+            email = dict(draft.pairs)["email"]
+            if self.accepts(draft):
+                self.person = email
+                return testing.accepted(draft.target)
+            self.count = getattr(self, "count", -1) + (email != self.person)
+            return known(draft) if email == self.person else others[self.count % len(others)](draft)
+
+    return Telling()
+
+
+def refusing(text, status=422):
+    return lambda draft: shows(draft, text, status)
+
+
+@pytest.mark.parametrize(
+    ("known", "others", "verdict"),
+    [
+        (
+            refusing("no, reference 7f3a"),
+            [refusing("no, reference abcd"), refusing("no, reference ef")],
+            V.INCONCLUSIVE,
+        ),
+        (refusing("taken", 409), [refusing("no, reference abcd"), refusing("no, reference ef")], V.UNSAFE),
+        (refusing("you have an account"), [refusing("no")], V.UNSAFE),
+        (refusing("no"), [refusing("slow down", 429)], V.INCONCLUSIVE),
+        (refusing("no"), [refusing("no")], V.SAFE),
+    ],
+    ids=["other each time", "status", "text", "limit", "alike"],
+)
+def test_what_differs_between_two_new_people_tells_nothing_of_a_known_one(probing, known, others, verdict):
+    assert probing(told(known, *others)).verdicts(Family.TOKEN, "M34") == {"M34": verdict}
+
+
+def test_a_script_that_gets_its_own_token_back_as_data_sends_it_nowhere(probing, backend):
+    class Echoing(backend):
+        def __call__(self, draft):
+            answer = super().__call__(draft)
+            return replace(answer, text=f'[{{"input": "{token_of(draft)}"}}]') if answer.status == 422 else answer
+
+    assert probing(Echoing()).verdicts(Family.TOKEN, "M29") == {"M29": V.SAFE}
+
+
+ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"<p>Donate to {ADDRESS} or 0x{'0' * 40}</p>", V.SAFE),
+        (f'{{hcaptchaSecret: "{ADDRESS}"}}', V.UNSAFE),
+        (f"HCAPTCHA_KEY={ADDRESS}", V.UNSAFE),
+        ("0x4AAAAAAADnPIDROrmt1WwjSECRETSECRE", V.UNSAFE),
+    ],
+)
+def test_an_address_for_money_is_no_secret_unless_it_is_called_one(probing, backend, text, verdict):
+    form = probing(backend(), page=replace(FLAWLESS, text=FLAWLESS.text + text))
+    assert form.verdicts(Family.PAGE, "M31") == {"M31": verdict}
+
+
+def test_a_script_that_lies_elsewhere_may_load_the_widget(probing, backend):
+    elsewhere = replace(FLAWLESS, scripts=("https://cdn.example/app.js",))
+    assert probing(backend(), page=elsewhere).verdicts(Family.PAGE, "M39") == {"M39": V.INCONCLUSIVE}
+    own = replace(elsewhere, scripts=("/app.js",), bundles=(("/app.js", "alert(1)"),))
+    assert probing(backend(), page=own).verdicts(Family.PAGE, "M39") == {"M39": V.UNSAFE}
+
+
+def test_the_page_that_an_app_starts_from_is_no_answer_of_its_api(probing, backend):
+    class App(backend):
+        def __call__(self, draft):
+            if draft.method == "GET":
+                return shows(draft, "<!doctype html><div id=root></div>")
+            return super().__call__(draft)
+
+    scripted = {"refused": Rule(status=(422,)), "fields": {}, "submit": SubmitSpec(url="/api/signup")}
+    assert probing(App(), **scripted).verdicts(Family.ROUTE, "M22") == {"M22": V.SAFE}
+
+
+def csrf_site(lets_by):
+    """Return a backend that wants its CSRF value as Django does: in a field of a form, else in a header."""
+
+    class Guarded(Backend):
+        def __call__(self, draft):
+            form = draft.method == "POST" and draft.wire is not Wire.JSON
+            given = dict(draft.pairs) if form else draft.headers
+            if given.get("csrfmiddlewaretoken" if form else "X-CSRFToken") != "c5rf":
+                return shows(draft, "CSRF verification failed", 403)
+            return testing.accepted(draft.target) if lets_by(draft) else super().__call__(draft)
+
+    return Guarded()
+
+
+@pytest.mark.parametrize(
+    ("family", "id", "lets_by"),
+    [
+        (Family.ROUTE, "M22", lambda draft: draft.method == "PUT"),
+        (Family.SHAPE, "M21", lambda draft: draft.wire is Wire.JSON),
+    ],
+    ids=["PUT", "JSON"],
+)
+def test_a_csrf_guard_hides_no_way_around_the_check(probing, family, id, lets_by):
+    fields = {"email": "{identity.email}", "csrfmiddlewaretoken": "c5rf"}
+    assert probing(csrf_site(lets_by), fields=fields).verdicts(family, id) == {id: V.UNSAFE}
+    assert probing(csrf_site(lambda draft: False), fields=fields).verdicts(family, id) == {id: V.SAFE}
+
+
+def test_a_crash_at_another_address_is_not_the_forms(probing, backend):
+    class Slashless(backend):
+        def __call__(self, draft):
+            return shows(draft, "", 500) if draft.target.path.endswith("/") else super().__call__(draft)
+
+    assert probing(Slashless()).verdicts(Family.ROUTE, "M22") == {"M22": V.INCONCLUSIVE}
+
+
+def test_forms_that_no_backend_can_tell_apart_are_no_finding(probing, backend):
+    alike = [replace(OTHER, sitekey=None)]
+    form = probing(backend(), others=alike)
+    found = {finding.probe.id: finding.judged for finding in form.family(Family.REPLAY)}
+    assert found["M12"].verdict is V.INCONCLUSIVE
+    assert "both forms show one sitekey" in found["M12"].reason
+    assert found["M36"].verdict is V.SAFE
+    assert form.trial().harm.accepted == 2
+    told = probing(backend(), others=alike, action="signup")
+    assert told.verdicts(Family.REPLAY, "M12") == {"M12": V.UNSAFE}
+
+
+def test_an_address_in_capitals_that_skips_the_check_is_found(probing, backend):
+    class Careless(backend):
+        def __call__(self, draft):
+            taken = testing.accepted(draft.target)
+            return taken if draft.target.path == "/SIGNUP" else super().__call__(draft)
+
+    assert probing(Careless()).verdicts(Family.ROUTE, "M22") == {"M22": V.UNSAFE}

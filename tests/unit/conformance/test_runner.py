@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_captcha_qa import testing
-from pytest_captcha_qa.conformance.harm import MOST_ACCEPTED, Harm, Place
+from pytest_captcha_qa.conformance.harm import MOST_ACCEPTED, Harm
 from pytest_captcha_qa.conformance.probe import Family
-from pytest_captcha_qa.engine.stop import Deadline
-from pytest_captcha_qa.errors import DeadlineExceeded, ScopeDenied
+from pytest_captcha_qa.errors import ScopeDenied, TargetUnavailable
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
 from pytest_captcha_qa.model.probing import Severity
 from pytest_captcha_qa.model.record import AttemptLine
@@ -69,6 +68,9 @@ def test_what_is_destructive_must_be_declared_and_allowed(probing, backend, effe
     assert {finding.judged.verdict for finding in found} == {V.NOT_APPLICABLE}
     assert all(said in finding.judged.reason for finding in found)
     assert not form.sent
+    events = [event.data for event in form.bench.events if event.name == "probe"]
+    assert len(events) == 3
+    assert all(said in str(data["left_out"]) for data in events)
 
 
 def test_a_proof_without_probes_refuses_all_of_them(probing, backend):
@@ -102,28 +104,6 @@ def test_each_probe_is_one_event_and_each_submit_one_record(probing, backend):
     ]  # fmt: skip
 
 
-def test_who_wants_to_be_alone_waits_for_the_others_and_they_for_him():
-    bench = testing.Bench()
-
-    def place(owner):
-        return Place(bench.limits, bench.stop, session="s", origin="o", owner=owner)
-
-    def soon():
-        return Deadline(3, what="waiting", now=bench.clock.monotonic)
-
-    def cannot_enter(owner, alone):
-        with pytest.raises(DeadlineExceeded), place(owner).taken(alone=alone, deadline=soon()):
-            raise AssertionError("somebody else is there")
-
-    with place("a").taken(alone=False, deadline=soon()), place("b").taken(alone=False, deadline=soon()):
-        cannot_enter("c", alone=True)
-    with place("c").taken(alone=True, deadline=soon()):
-        cannot_enter("d", alone=False)
-        cannot_enter("d", alone=True)
-    with place("d").taken(alone=False, deadline=soon()):
-        assert bench.stop.waits
-
-
 def test_what_was_not_accepted_is_given_back():
     bench = testing.Bench()
     harm = Harm(bench.limits, session="s", slug="signup")
@@ -132,3 +112,14 @@ def test_what_was_not_accepted_is_given_back():
     assert harm.reserve()
     assert not harm.reserve()
     assert Harm(bench.limits, session="s", slug="login").reserve()
+
+
+def test_a_site_that_does_not_answer_the_control_is_not_asked_again(probing):
+    def silent(draft):
+        raise TargetUnavailable("no answer within 30 s")
+
+    form = probing(silent)
+    found = form.family(Family.TOKEN, "M02", "M03", "M04")
+    assert {finding.judged.verdict for finding in found} == {V.INCONCLUSIVE}
+    assert {finding.judged.reason for finding in found} == {"not sent: no answer within 30 s"}
+    assert len(form.sent) <= 1

@@ -7,11 +7,13 @@ import hashlib
 import pytest
 
 from pytest_captcha_qa import testing
+from pytest_captcha_qa.conformance.answers import BAD_CERTIFICATE
 from pytest_captcha_qa.conformance.catalogue import CATALOGUE
 from pytest_captcha_qa.conformance.probe import Family
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.probing import Fault, ProbePolicy
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
+from pytest_captcha_qa.sandbox import impostors
 
 from .conftest import FakeVendor, token_of
 
@@ -80,13 +82,33 @@ def test_a_backend_that_asks_somebody_else_is_not_judged(probing):
 
 def test_open_on_purpose_is_no_mistake_but_429_is(probing):
     def opens(age, outcome):
-        return "body" in outcome or outcome.get("delay", 0) > 1
+        return ("body" in outcome and outcome.get("status", 500) >= 500) or outcome.get("delay", 0) > 1
 
     chosen = ProbePolicy(open_for=tuple(Fault))
     assert found(probing, Asking(opens), ids=["M13", "M14", "M15"], probes=chosen) == {
         "M13": V.NOT_APPLICABLE, "M14": V.SAFE, "M15": V.NOT_APPLICABLE,
     }  # fmt: skip
     assert found(probing, Asking(FLAWS["M14"]), ids=["M14"], probes=chosen) == {"M14": V.UNSAFE}
+
+
+def test_a_wrong_secret_is_told_in_the_vendors_own_words(probing):
+    def opens(age, outcome):
+        return outcome.get("code") in ("auth_invalid", "invalid-input-secret")
+
+    kinds = {CaptchaType.FRIENDLY_V2: {"auth_invalid"}, CaptchaType.TURNSTILE: {"invalid-input-secret"}}
+    for kind, codes in kinds.items():
+        backend = Asking(opens)
+        assert found(probing, backend, kind, ids=["M14"]) == {"M14": V.UNSAFE}
+        told = {outcome["code"] for _, outcome in backend.vendor.outcomes.values() if "code" in outcome}
+        assert told - {"internal-error"} == codes
+
+
+def test_no_status_comes_with_a_success(probing):
+    backend = Asking()
+    assert found(probing, backend, ids=["M14"]) == {"M14": V.SAFE}
+    statuses = [outcome for _, outcome in backend.vendor.outcomes.values() if "status" in outcome]
+    assert len(statuses) >= 6
+    assert all("body" in outcome or "code" in outcome for outcome in statuses)
 
 
 def test_come_back_later_is_a_sound_answer_to_trouble(probing):
@@ -96,8 +118,8 @@ def test_come_back_later_is_a_sound_answer_to_trouble(probing):
             outcome = self.vendor.outcomes.get(str(token_of(draft)), (0, {}))[1]
             return testing.refused(draft.target, 503) if outcome else answer
 
-    verdicts = found(probing, Waiting(), ids=["M13", "M14", "M15", "M17"])
-    assert verdicts == {"M13": V.SAFE, "M14": V.SAFE, "M15": V.SAFE, "M17": V.INCONCLUSIVE}
+    verdicts = found(probing, Waiting(), ids=["M13", "M14", "M15", "M16", "M17"])
+    assert verdicts == {**dict.fromkeys(("M13", "M14", "M15", "M16"), V.SAFE), "M17": V.INCONCLUSIVE}
 
 
 def test_without_a_stand_in_nothing_is_sent(probing, backend):
@@ -112,3 +134,67 @@ def test_a_form_that_takes_any_text_is_not_asked_about_answers(probing):
     assert set(verdicts) == {id for id, probe in CATALOGUE.items() if probe.needs_standin}
     assert set(verdicts.values()) == {V.NOT_APPLICABLE}
     assert len(form.sent) == 1
+
+
+def says_success(age, outcome):
+    """What a backend takes that waits for any time, and looks at nothing but `success`."""
+    return age == 0 and not {"code", "body", "values", "without", "certificate"} & outcome.keys()
+
+
+def test_patience_and_blindness_to_the_status_of_http_are_no_mistakes(probing):
+    verdicts = found(probing, Asking(says_success), ids=["M13", "M14", "M15", "M16", "M17"])
+    assert set(verdicts.values()) == {V.SAFE}
+
+
+def test_what_another_probe_has_sent_meanwhile_is_not_this_ones(probing):
+    backend = Asking()
+
+    class Beside(type(backend)):
+        def __call__(self, draft):
+            self.vendor.log.append({"token": "another", "names": ["secret", "response", "canary", "canary0a1b2c3d"]})
+            return super().__call__(draft)
+
+    assert found(probing, Beside(), ids=["M20"]) == {"M20": V.SAFE}
+
+
+@pytest.mark.parametrize(("least", "verdict"), [(None, V.SAFE), (0.5, V.SAFE), (0.9, V.UNSAFE)])
+def test_the_least_score_is_what_the_team_says_and_not_what_a_provider_is_asked_for(probing, least, verdict):
+    backend = Asking(lambda age, outcome: outcome.get("score", 0) >= 0.5)
+    form = probing(
+        backend, type=CaptchaType.RECAPTCHA_V3, action="signup", min_score=0.9, vendor=backend.vendor,
+        probes=ProbePolicy(least_score=least),
+    )  # fmt: skip
+    assert form.verdicts(Family.VENDOR, "M09") == {"M09": verdict}
+
+
+def test_what_means_nothing_for_a_form_is_said_also_after_its_family_has_stopped(probing):
+    backend = Asking(FLAWS["M16"])
+    form = probing(
+        backend, type=CaptchaType.FRIENDLY_V2, vendor=backend.vendor, probes=ProbePolicy(open_for=tuple(Fault))
+    )
+    verdicts = form.verdicts(Family.VENDOR)
+    assert verdicts["M16"] is V.UNSAFE
+    assert {id for id, verdict in verdicts.items() if verdict is V.INCONCLUSIVE} == {"M17", "M20", "M14"}
+    assert {id for id, verdict in verdicts.items() if verdict is V.NOT_APPLICABLE} >= {
+        "M09",
+        "M10",
+        "M11",
+        "M13",
+        "M15",
+    }
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_that_no_bad_certificate_was_met_is_told(probing, follows):
+    class Following(Asking):
+        def __call__(self, draft):
+            answer = super().__call__(draft)
+            if follows and "certificate" in self.vendor.outcomes.get(str(token_of(draft)), (0, {}))[1]:
+                self.vendor.log.append({"mark": f"{impostors.MARK}: expired"})
+            return answer
+
+    assert impostors.MARK == BAD_CERTIFICATE  # the sandbox shares no code with who reads its marks
+    backend = Following()
+    (finding,) = probing(backend, type=CaptchaType.TURNSTILE, vendor=backend.vendor).family(Family.VENDOR, "M14")
+    assert finding.judged.verdict is V.SAFE
+    assert ("no bad certificate was tried" in finding.judged.reason) is not follows

@@ -93,6 +93,8 @@ def test_hidden_fields_and_the_button_of_the_right_form_are_sent(read, page, kin
         ("<input type=submit name=a value=1><button name=b value=2>", [("a", "1")]),
         ("<fieldset disabled><button name=a></button></fieldset><button name=b value=2>", [("b", "2")]),
         ("<button value=1>", []),
+        ("<button name='\x1b[31m' value='\x07'>", [("\x1b[31m", "\x07")]),
+        ("<input type=image name='\x1b'>", [("\x1b.x", "0"), ("\x1b.y", "0")]),
         ("", []),
     ],
 )

@@ -28,6 +28,10 @@ def test_the_types_whose_token_belongs_to_one_load_of_the_page() -> None:
     assert bound == {CaptchaType.GEETEST_V3, CaptchaType.ALTCHA, CaptchaType.IMAGE}
 
 
+def test_the_types_that_the_site_checks_itself_are_those_without_a_vendors_service() -> None:
+    assert {kind for kind, known in FACTS.items() if not known.has_vendor} == {CaptchaType.ALTCHA, CaptchaType.IMAGE}
+
+
 def test_the_official_test_keys_are_those_the_vendors_publish() -> None:
     keys = {kind: known.test_keys for kind, known in FACTS.items() if known.test_keys}
 

@@ -20,16 +20,17 @@ from pytest_captcha_qa.errors import (
     TaskUnknown,
     TransportError,
 )
-from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.captcha import CaptchaType, facts
 from pytest_captcha_qa.model.form import Challenge, EnvKind
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider.dialects import SANDBOX
-from pytest_captcha_qa.provider.standin import WITHOUT_VENDOR, StandIn
+from pytest_captcha_qa.provider.standin import StandIn
 from pytest_captcha_qa.provider.standin_provider import StandInProvider
-from pytest_captcha_qa.sandbox import issuing
+from pytest_captcha_qa.sandbox.types import TYPES
 from pytest_captcha_qa.scope import Evidence, OriginPattern, ScopeGrant, ScopeRules, TokenSource, check, fake_grant
 from pytest_captcha_qa.transport import NO_PAYLOAD, HttpClient, Payload, Reply
 
+WITHOUT_VENDOR = [kind for kind in CaptchaType if not facts(kind).has_vendor]
 BASE = Url.parse("https://standin.shop.example:8443")
 PAGE = Url.parse("https://staging.shop.example/signup?mail=hidden")
 LOCAL_PAGE = Url.parse("http://127.0.0.1:8000/signup")
@@ -140,7 +141,7 @@ def test_the_vendor_of_a_sandbox_makes_tokens_for_this_machine_only() -> None:
     assert (client.sent[0][2]["age"], client.sent[0][2]["outcome"]) == (301, {"score": 0.1})
 
 
-@pytest.mark.parametrize("kind", sorted(WITHOUT_VENDOR))
+@pytest.mark.parametrize("kind", WITHOUT_VENDOR)
 def test_a_type_that_the_site_checks_itself_is_refused(kind: CaptchaType) -> None:
     provider = StandInProvider(_stand_in()[0])
     for call in (provider.supports, lambda it: provider.submit(it, _grant(), _deadline())):
@@ -149,7 +150,7 @@ def test_a_type_that_the_site_checks_itself_is_refused(kind: CaptchaType) -> Non
 
 
 def test_the_stand_in_makes_all_other_types() -> None:
-    assert {str(kind) for kind in WITHOUT_VENDOR} == issuing.WITHOUT_VENDOR
+    assert {str(kind) for kind in WITHOUT_VENDOR} == {name for name, it in TYPES.items() if not it.has_vendor}
     assert all(SANDBOX.methods[kind] is not None for kind in CaptchaType)
 
 

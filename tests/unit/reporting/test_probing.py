@@ -53,8 +53,10 @@ def test_a_bypass_answers_14_and_a_crash_1(run, event):
 def test_a_form_that_nothing_was_found_out_of_is_not_green(run, event):
     verdict = decided(run, event(verdict="inconclusive"))
     assert verdict.exit == 11
-    assert "no probe of form 'signup' found anything out: it was" in str([code.reasons for code in verdict.codes])
+    assert "no probe of family 'replay' at form 'signup' found anything out: it was" in str(verdict.codes)
     assert decided(run, event(verdict="inconclusive"), event("M12", "safe")).exit == 0
+    # What the page shows does not stand for what the backend could not be asked.
+    assert decided(run, event(verdict="inconclusive"), event("M31", "safe", family="page")).exit == 11
 
 
 def test_a_probe_is_waived_by_its_own_waiver_until_its_day(run, event):
@@ -81,6 +83,8 @@ def test_the_submits_of_probes_say_nothing_of_the_form_and_their_controls_do(run
 def test_of_a_probe_that_ran_again_the_last_one_counts(run, event):
     later = replace(event(verdict="safe"), ts="2026-11-29T11:19:03.120Z")
     assert decided(run, event(), later).exit == 0
+    stopped = replace(event(verdict="inconclusive"), ts="2026-11-29T11:18:09.120Z")
+    assert decided(run, event(), stopped).exit == 14
 
 
 def test_the_matrix_has_a_row_a_form_and_a_column_a_family(run, event):
@@ -89,10 +93,12 @@ def test_the_matrix_has_a_row_a_form_and_a_column_a_family(run, event):
         event("M39", "not applicable", family="page", form="login"),
     ).probes  # fmt: skip
     assert matrix(found) == [["probes", "replay", "page"], ["signup", "unsafe M05", "safe 1/1"], ["login", "–", "–"]]
+    unclear = decided(run, event(verdict="inconclusive"), event("M12", "inconclusive")).probes
+    assert matrix(unclear) == [["probes", "replay"], ["signup", "unclear 0/2"]]
 
 
 def test_hostile_texts_are_inert_everywhere(run, event, tmp_path):
-    fields = ("form", "family", "title", "reason", "exchange", "safe_behaviour", "standards", "probe")
+    fields = ("form", "family", "title", "reason", "left_out", "exchange", "safe_behaviour", "standards", "probe")
     verdict = decided(run, event(**dict.fromkeys(fields, HOSTILE)))
     lines = [line.text for line in summary(verdict, root=tmp_path)]
     assert any("red" in line for line in lines)
@@ -141,3 +147,41 @@ def test_sarif_tells_kind_level_place_and_waiver(run, event):
     place = told["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert place == {"uri": "captcha-qa.toml"}
     assert told["tool"]["driver"]["rules"][0]["properties"]["tags"] == ["security", "CWE-294", "ASVS 2.2.2"]
+
+
+@pytest.mark.parametrize(
+    ("tested", "said"),
+    [
+        ([], "exit 0: no failure was found; 2 forms met probes only, without a good token"),
+        (["login"], "exit 0: no failure was found; 1 of 1 form ok; 1 form met probes only, without a good token"),
+    ],
+)
+def test_a_run_of_page_probes_only_says_what_it_was(run, event, attempt, tmp_path, tested, said):
+    read = [event("M31", "safe", family="page", form=slug, slug=slug) for slug in ("signup", "login")]
+    verdict = decided(run, *read, *(attempt(slug=slug) for slug in tested), selected_forms=["signup", "login"])
+    assert verdict.sentence == said
+    told = [line.text for line in summary(verdict, root=tmp_path) if ": not measured: " in line.text]
+    assert [text.partition(": not measured: ")[2] for text in told] == ["it met probes only, without a good token"]
+
+
+def test_what_was_asked_for_and_left_out_is_told_with_its_reason(run, event, tmp_path):
+    safe_only = {"left_out": "the proof allows safe probes only", "family": "load"}
+    undeclared = {"left_out": "the form does not say what a success causes (effects)", "form": "login"}
+    kept = [
+        event(id, "not applicable", **safe_only, form=form) for form in ("signup", "contact") for id in ("M35", "M06")
+    ]
+    verdict = decided(run, event("M12", "safe"), *kept, event("M37", "not applicable", **undeclared))
+    lines = [line.text for line in summary(verdict, root=tmp_path) if line.text.startswith("left out")]
+    assert lines == [
+        "left out: 4 probes (M06, M35 at contact, signup): the proof allows safe probes only",
+        "left out: 1 probe (M37 at login): the form does not say what a success causes (effects)",
+    ]
+
+
+def test_what_was_not_found_out_for_one_reason_is_told_in_one_line(run, event, tmp_path):
+    stopped = [event(id, "inconclusive", reason="not sent") for id in ("M12", "M36")]
+    verdict = decided(run, event(), *stopped, event("M21", "inconclusive", reason="other"))
+    lines = [line.text for line in summary(verdict, root=tmp_path) if line.text.startswith("form '")]
+    assert lines[0].startswith("form 'signup', M05 a used token")
+    assert lines[1] == "form 'signup', M12, M36: inconclusive: not sent"
+    assert lines[2].startswith("form 'signup', M21 ")

@@ -15,6 +15,7 @@ from pytest_captcha_qa.sandbox import provider_api, standin
 from pytest_captcha_qa.sandbox.audit import Audit
 from pytest_captcha_qa.sandbox.binding import Binding
 from pytest_captcha_qa.sandbox.faults import Faults
+from pytest_captcha_qa.sandbox.impostors import Impostors
 from pytest_captcha_qa.sandbox.provider_api import Provider
 from pytest_captcha_qa.sandbox.standin import StandIn
 from pytest_captcha_qa.sandbox.tokens import TokenRegistry
@@ -160,6 +161,16 @@ def vendor(world: World) -> Client:
 @pytest.fixture
 def make_client() -> type[Client]:
     return Client
+
+
+@pytest.fixture
+def impostors() -> Impostors:
+    """Servers with bad certificates, of which none is ever started."""
+
+    async def none(*_: object) -> None:
+        raise AssertionError("no unit test asks for a certificate")
+
+    return Impostors(dict, none, str)
 
 
 @pytest.fixture

@@ -72,3 +72,18 @@ def test_the_command_line_says_what_is_wrong_and_exits_4(
 def test_the_program_says_what_is_wrong_and_exits_4(capsys: pytest.CaptureFixture[str]) -> None:
     assert alone.main(["--port", "70000"]) == 4
     assert "70000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [({}, "fingerprint: none."), ({"aa": 1, "bb": 2}, "fingerprint: bb, aa."), (None, "fingerprint: none.")],
+)
+def test_who_still_asks_is_named_the_busiest_first(asked: dict[str, int] | None, said: str) -> None:
+    warning = alone.still_in_use({"calls": 3, "last_call_ago": 1.0, "secrets": asked})
+    assert said in warning
+    assert "3 calls, the last 1.0 s ago" in warning
+
+
+def test_of_many_who_still_ask_a_few_are_named() -> None:
+    warning = alone.still_in_use({"calls": 90, "last_call_ago": 1.0, "secrets": {f"s{n:02}": n for n in range(45)}})
+    assert "fingerprint: s44, s43, s42 and 42 more." in warning

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from pytest_captcha_qa.sandbox import control
 from pytest_captcha_qa.sandbox.accounts import KeyState
+from pytest_captcha_qa.sandbox.arrivals import Arrivals
 from pytest_captcha_qa.sandbox.control import Control
 
 
@@ -33,6 +35,19 @@ def test_a_fresh_sandbox_has_counted_nothing(operator: Any) -> None:
     }
     assert counts["vendor"]["calls"] == 0
     assert counts["site"]["posts_by_token"] == {}
+
+
+def test_the_requests_that_reached_the_site_are_told_one_by_one(make_client: Any, world: Any) -> None:
+    arrivals = Arrivals(clock=lambda: 7.0)
+    site = make_client(arrivals.seen_by(PlainTextResponse("seen")))
+    site.get("/lab/m01")
+    site.post_json("/lab/m01", {"email": "ann@example.com"})
+    told = make_client(control.build_app(Control(world.audit, world.faults, {}, {}, arrivals)))
+    (first, second) = told.get("/requests").json()["requests"]
+    assert (first["order"], first["method"], first["path"], first["size"]) == (1, "GET", "/lab/m01", 0)
+    assert (second["at"], second["email"], second["size"] > 0) == (7.0, "ann@example.com", True)
+    assert told.get("/requests", {"after": "1"}).json() == {"requests": [second], "last": 2}
+    assert told.get("/requests", {"after": "x"}).status == 400
 
 
 def test_one_message_sets_faults_accounts_and_proofs(

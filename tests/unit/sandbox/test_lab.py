@@ -16,6 +16,7 @@ from pytest_captcha_qa.sandbox import keys, standin
 from pytest_captcha_qa.sandbox import site as site_module
 from pytest_captcha_qa.sandbox.backend import Question, Trouble, VendorUnavailable
 from pytest_captcha_qa.sandbox.binding import Binding
+from pytest_captcha_qa.sandbox.impostors import Impostors
 from pytest_captcha_qa.sandbox.issuing import with_admin
 from pytest_captcha_qa.sandbox.lab import checks
 from pytest_captcha_qa.sandbox.lab.page import MOST_REFUSALS, lab_routes
@@ -106,8 +107,8 @@ def book(world: Any) -> Book:
 
 
 @pytest.fixture
-def line(world: Any, book: Book, make_client: Any) -> Line:
-    return Line(make_client(with_admin(standin.build_app(world.standin), book)))
+def line(world: Any, book: Book, make_client: Any, impostors: Impostors) -> Line:
+    return Line(make_client(with_admin(standin.build_app(world.standin), book, impostors)))
 
 
 @pytest.fixture

@@ -6,16 +6,15 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from pytest_captcha_qa.provider.wire import read_decimal
-
 _LONGEST = 3600.0
+_DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?\Z", re.ASCII)
 _HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} (?:GMT|\+0000)\Z")
 
 
 def seconds_to_wait(header: str) -> float | None:
     """Return the seconds a `Retry-After` header asks for, as a number or a date; None if it says neither."""
     text = header.strip()
-    seconds = read_decimal(text)
+    seconds = float(text) if _DECIMAL.match(text) else None
     if seconds is None:
         moment = _moment(text)
         if moment is None:
