@@ -24,6 +24,7 @@ soak: $(READY)
 	$(BIN)/python -m pytest tests -m soak --timeout 3000 -p no:cacheprovider
 
 bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python -m pytest tests -m bench -s -p no:cacheprovider
 
 # What real SDKs and our own client make of everything a solving service can do wrong; needs the registry once.

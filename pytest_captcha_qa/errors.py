@@ -5,6 +5,8 @@ CaptchaQAError
 │   ├── UnknownName             a name that does not exist; carries the nearest one that does
 │   ├── MissingSecret           a variable or file that should hold a secret is empty
 │   └── AccessNotConfigured     a login page or 401/403 stood in place of the page or the proof
+├── BaselineMissing             what was to be compared with is not there, or cannot be compared (exit 16)
+├── NotEnoughData               nothing that could be judged was measured (exit 11)
 ├── ScopeDenied                 the target is not authorised; nothing was sent (exit 15)
 ├── VerificationBypassed        a probe was accepted that must be refused (exit 14)
 ├── ProbeFailed                 a probe crashed the site, or was accepted beside a control that failed (exit 1)
@@ -97,6 +99,21 @@ class AccessNotConfigured(ConfigError):
     """The environment answered with a login instead of the page or the proof."""
 
     code = "access_not_configured"
+
+
+class BaselineMissing(CaptchaQAError):
+    """The release or records to compare with are not there, or nothing in them can be compared."""
+
+    code = "baseline_missing"
+    exit_code = 16
+    fault = "config"
+
+
+class NotEnoughData(CaptchaQAError):
+    """Nothing was measured that could be judged."""
+
+    code = "not_enough_data"
+    exit_code = 11
 
 
 class ScopeDenied(CaptchaQAError):

@@ -12,7 +12,10 @@ from pytest_captcha_qa import __version__
 from pytest_captcha_qa.cli.authorise import authorise
 from pytest_captcha_qa.cli.check import check
 from pytest_captcha_qa.cli.cleanup import cleanup
+from pytest_captcha_qa.cli.compact import compact
+from pytest_captcha_qa.cli.compare import compare
 from pytest_captcha_qa.cli.explain import explain
+from pytest_captcha_qa.cli.forget import forget
 from pytest_captcha_qa.cli.sandbox import sandbox
 from pytest_captcha_qa.cli.standin import standin
 from pytest_captcha_qa.cli.state import state
@@ -33,7 +36,10 @@ app = typer.Typer(
 app.command()(authorise)
 app.command()(check)
 app.command()(cleanup)
+app.command()(compact)
+app.command()(compare)
 app.command()(explain)
+app.command()(forget)
 app.command()(sandbox)
 app.command()(state)
 app.command()(standin)

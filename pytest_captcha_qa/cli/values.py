@@ -39,6 +39,21 @@ def factor(flag: str, text: str) -> float:
     return number
 
 
+def share(flag: str, text: str, *, most: float) -> float:
+    """Return the number above 0.
+
+    Raises:
+        ConfigError: it is none, or above `most`.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= most:
+        raise ConfigError(f"{flag}: {_shown(text)} is not a number above 0 and at most {most:g}, such as 0.05")
+    return number
+
+
 def one_of(flag: str, text: str, choices: Iterable[str]) -> str:
     """Return the text if it is among the choices.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import json
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.record import (
@@ -26,6 +29,7 @@ __all__ = ["Run", "RunFile", "find", "read", "read_file"]
 
 LINE_LIMIT = 1 << 20
 NAMED_DAMAGE = 20
+ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 def read(paths: Iterable[Path | str], *, since: str | None = None) -> list[Run]:
@@ -45,15 +49,15 @@ def read(paths: Iterable[Path | str], *, since: str | None = None) -> list[Run]:
     return [Run(run_id, tuple(files)) for run_id, files in runs.items()]
 
 
-def find(paths: Iterable[Path | str]) -> list[Path]:
-    """Return every record file that is meant, each once.
+def find(paths: Iterable[Path | str], endings: Sequence[str] = ENDINGS) -> list[Path]:
+    """Return every record file that is meant, each once; of a folder those whose names have one of the endings.
 
     Raises:
         ConfigError: a file or folder that was named does not exist.
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        for file in _meant(Path(path)):
+        for file in _meant(Path(path), endings):
             found.setdefault(file.resolve(), file)
     return list(found.values())
 
@@ -64,40 +68,89 @@ def read_file(path: Path) -> list[RunFile]:
     Raises:
         ConfigError: the file cannot be read.
     """
+    files = [RunFile(path)]
+    for one in scan(path):
+        if one.begins:
+            files = _next_writer(files)
+        add_scanned(files[-1], one)
+    return files
+
+
+def add_scanned(file: RunFile, one: Scanned) -> None:
+    """Add a line to what its writer left."""
+    if one.begins:
+        _note_newer(file, one.version)
+    if one.damage is not None:
+        _damaged(file, one.number, one.damage)
+    elif one.line is not None:
+        _sort_in(file, one.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A line of a file: what it says, or why it says nothing; both None for a kind of line we do not know.
+
+    `begins`: it is a header, so that what follows is another writer's; `version` is the schema it is written in.
+    """
+
+    number: int
+    version: int
+    line: Line | None = None
+    damage: str | None = None
+    begins: bool = False
+
+
+def scan(path: Path) -> Iterator[Scanned]:
+    """Yield the lines of a record file, plain or gzip, in their order; empty ones are left out.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
     try:
-        with path.open("rb") as stream:
-            return _read_stream(path, stream)
+        with opened(path) as stream:
+            yield from _scanned(stream)
     except OSError as failure:
-        raise ConfigError(f"the record file {path} cannot be read: {failure.strerror}") from None
+        raise ConfigError(f"the record file {path} cannot be read: {failure.strerror or failure}") from None
 
 
-def _meant(path: Path) -> list[Path]:
+def opened(path: Path) -> IO[bytes]:
+    """Return the bytes of a record file, unpacked where its name ends in `.gz`."""
+    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def scan_line(number: int, raw: bytes, version: int = SCHEMA_VERSION) -> Scanned:
+    """Return what one line of a record file says, in the schema of the header before it."""
+    return _scanned_line(number, raw, version)
+
+
+def _scanned(stream: IO[bytes]) -> Iterator[Scanned]:
+    version = SCHEMA_VERSION
+    for number, raw in _lines(stream):
+        one = _scanned_line(number, raw, version)
+        version = one.version
+        yield one
+
+
+def _scanned_line(number: int, raw: bytes | WrongKind, version: int) -> Scanned:
+    begins = False
+    try:
+        value = _parsed(raw)
+        if value.get("$type") == Header.type:
+            version, begins = _version(value), True
+        line = from_json(upcast(value, version))
+    except ValueError as why:
+        return Scanned(number, version, damage=str(why), begins=begins)
+    return Scanned(number, version, line, begins=begins)
+
+
+def _meant(path: Path, endings: Sequence[str]) -> list[Path]:
     if path.is_dir():
-        return sorted(path.rglob("*.jsonl"))
+        return sorted(hit for ending in endings for hit in path.rglob(f"*{ending}") if hit.is_file())
     if path.exists():
         return [path]
     if any(sign in str(path) for sign in "*?["):
         return [Path(hit) for hit in sorted(glob.glob(str(path), recursive=True)) if Path(hit).is_file()]
     raise ConfigError(f"there is no record file or folder {path}; name one, or a pattern like 'reports/records/**'")
-
-
-def _read_stream(path: Path, stream: IO[bytes]) -> list[RunFile]:
-    files = [RunFile(path)]
-    version = SCHEMA_VERSION
-    for number, raw in _lines(stream):
-        try:
-            value = _parsed(raw)
-            if value.get("$type") == Header.type:
-                version = _version(value)
-                files = _next_writer(files)
-                _note_newer(files[-1], version)
-            line = from_json(upcast(value, version))
-        except ValueError as why:
-            _damaged(files[-1], number, str(why))
-            continue
-        if line is not None:
-            _sort_in(files[-1], line)
-    return files
 
 
 def _next_writer(files: list[RunFile]) -> list[RunFile]:
@@ -106,21 +159,24 @@ def _next_writer(files: list[RunFile]) -> list[RunFile]:
     return files if untouched else [*files, RunFile(first.path)]
 
 
-def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield number and bytes of each line that is not empty, None for one that is too long to be a record."""
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | WrongKind]]:
+    """Yield number and bytes of each line that is not empty, why it is not a record where that shows before reading."""
     number = 0
-    while raw := stream.readline(LINE_LIMIT):
-        number += 1
-        too_long = len(raw) == LINE_LIMIT and not raw.endswith(b"\n")
-        while len(raw) == LINE_LIMIT and not raw.endswith(b"\n"):
-            raw = stream.readline(LINE_LIMIT)
-        if too_long or raw.strip():
-            yield number, None if too_long else raw
+    try:
+        while raw := stream.readline(LINE_LIMIT):
+            number += 1
+            too_long = len(raw) == LINE_LIMIT and not raw.endswith(b"\n")
+            while len(raw) == LINE_LIMIT and not raw.endswith(b"\n"):
+                raw = stream.readline(LINE_LIMIT)
+            if too_long or raw.strip():
+                yield number, WrongKind("the line is too long for a record") if too_long else raw
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        yield number + 1, WrongKind("the compressed data are damaged or cut off here")
 
 
-def _parsed(raw: bytes | None) -> dict[str, Any]:
-    if raw is None:
-        raise WrongKind("the line is too long for a record")
+def _parsed(raw: bytes | WrongKind) -> dict[str, Any]:
+    if isinstance(raw, WrongKind):
+        raise raw
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pytest_captcha_qa.engine.events import RELEASE_CHANGED
+from pytest_captcha_qa.engine.events import CREATED, RELEASE_CHANGED
 from pytest_captcha_qa.model.attempt import Expect, Fault, Result, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine, EventLine, Footer, Header, Line, Started
 
+# The names of events, for those who read records and nothing that runs.
+CHANGED, MADE = RELEASE_CHANGED, CREATED
 LOST = {"code": "lost", "message": "the attempt was started but never recorded: its worker ended in between"}
 
 
@@ -19,7 +21,7 @@ class RunFile:
     """What one writer left: the lines of a file from a header to the next one or the end.
 
     `damaged` counts lines that could not be read, `damage` names the first twenty (`file:line: why`); `notes`
-    says what was read with reservations.
+    says what was read with reservations; `counted`: attempts that the reader has counted and not kept here.
     """
 
     path: Path
@@ -31,6 +33,12 @@ class RunFile:
     damaged: int = 0
     damage: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    counted: int = 0
+
+    @property
+    def recorded(self) -> int:
+        """How many attempts the writer has recorded."""
+        return len(self.attempts) + self.counted
 
     @property
     def run_id(self) -> str:
@@ -62,8 +70,8 @@ class RunFile:
             yield "no footer: its writer ended early"
         elif not self.footer.complete:
             yield "closed as incomplete"
-        elif self.footer.attempts != len(self.attempts):
-            yield f"its footer counts {self.footer.attempts} attempts, {len(self.attempts)} can be read"
+        elif self.footer.attempts != self.recorded:
+            yield f"its footer counts {self.footer.attempts} attempts, {self.recorded} can be read"
 
 
 @dataclass(frozen=True)
@@ -78,16 +86,37 @@ class Run:
 
     @cached_property
     def attempts(self) -> tuple[AttemptLine, ...]:
-        """Every attempt of the run."""
-        recorded = [attempt for file in self.files for attempt in file.attempts]
-        known = {attempt.id for attempt in recorded}
-        lost = [_lost(s, file.header) for file in self.files for s in file.started if s.id not in known]
-        return tuple(sorted(recorded + lost, key=lambda attempt: attempt.ts))
+        """Every attempt of the run, each once."""
+        return tuple(sorted((attempt for _, attempt in self._told), key=lambda attempt: attempt.ts))
+
+    @cached_property
+    def originals(self) -> tuple[RunFile, ...]:
+        """The files without copies: those that hold attempts and none that another file does not hold as well."""
+        told = {place for place, _ in self._told}
+        return tuple(f for i, f in enumerate(self.files) if i in told or not (f.attempts or f.started))
+
+    @cached_property
+    def _told(self) -> tuple[tuple[int, AttemptLine], ...]:
+        """Each attempt with the place of the file that tells it.
+
+        One that was recorded goes before one that was only started; then comes the file with most attempts, a
+        complete one, the first one.
+        """
+        order = sorted(range(len(self.files)), key=lambda i: (-self.files[i].recorded, bool(self.files[i].gaps), i))
+        found: dict[str, tuple[int, AttemptLine]] = {}
+        for i in order:
+            for attempt in self.files[i].attempts:
+                found.setdefault(attempt.id, (i, attempt))
+        for i in order:
+            for started in self.files[i].started:
+                if started.id not in found:
+                    found[started.id] = (i, lost_of(started, self.files[i].header))
+        return tuple(found.values())
 
     @cached_property
     def events(self) -> tuple[EventLine, ...]:
         """Every event of the run, by time."""
-        return tuple(sorted((e for file in self.files for e in file.events), key=lambda event: event.ts))
+        return tuple(sorted((e for file in self.originals for e in file.events), key=lambda event: event.ts))
 
     @property
     def lost(self) -> tuple[AttemptLine, ...]:
@@ -97,7 +126,7 @@ class Run:
     @property
     def gaps(self) -> tuple[str, ...]:
         """Why the run is incomplete, in sentences."""
-        return tuple(gap for file in self.files for gap in file.gaps)
+        return tuple(gap for file in self.originals for gap in file.gaps)
 
     @property
     def complete(self) -> bool:
@@ -107,7 +136,7 @@ class Run:
     @property
     def damaged(self) -> int:
         """How many lines could not be read."""
-        return sum(file.damaged for file in self.files)
+        return sum(file.damaged for file in self.originals)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +146,7 @@ class Run:
     @property
     def headers(self) -> tuple[Header, ...]:
         """The headers that could be read."""
-        return tuple(file.header for file in self.files if file.header is not None)
+        return tuple(file.header for file in self.originals if file.header is not None)
 
     @property
     def time_scale(self) -> float:
@@ -132,7 +161,7 @@ class Run:
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases seen under test, each once, the one a process found at its end included."""
-        found = [event.data.get("to") for event in self.events if event.name == RELEASE_CHANGED]
+        found = [event.data.get("to") for event in self.events if event.name == CHANGED]
         seen = [h.release for h in self.headers] + [a.release for a in self.attempts]
         return _once([*seen, *(release for release in found if isinstance(release, str))])
 
@@ -142,7 +171,8 @@ class Run:
         return _once([a.key_mode for a in self.attempts])
 
 
-def _lost(started: Started, header: Header | None) -> AttemptLine:
+def lost_of(started: Started, header: Header | None) -> AttemptLine:
+    """Return what stands for an attempt that was started and never recorded."""
     return AttemptLine(
         ts=started.ts,
         id=started.id,

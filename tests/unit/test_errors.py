@@ -9,7 +9,7 @@ from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, TransportError
 from pytest_captcha_qa.model.attempt import Fault
 
 CLASSES = [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, CaptchaQAError)]
-EXIT_CODES = {1, 2, 4, 12, 13, 14, 15}
+EXIT_CODES = {1, 2, 4, 11, 12, 13, 14, 15, 16}
 
 # Names and parents as the module's docstring draws them; two levels of branches are enough.
 _LINE = re.compile(r"^(?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+) +(?P<text>.*)$", re.MULTILINE)

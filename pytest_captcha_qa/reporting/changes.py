@@ -1,0 +1,112 @@
+"""A change in one sentence: what of which captcha type, from how much to how much, and how many runs say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_captcha_qa.reporting.comparing import Difference
+from pytest_captcha_qa.reporting.figures import Figures, Pool
+from pytest_captcha_qa.reporting.metrics import Kind, Metric
+from pytest_captcha_qa.reporting.stats import Change, runs_needed
+from pytest_captcha_qa.reporting.wording import counted, one_line
+
+_LONGEST_NAME = 60
+
+
+def sentence(one: Difference, adjusted: float | None, change: Change, alpha: float) -> str:
+    """Return the sentence; names from records are made inert and short in it."""
+    subject = f"{one.metric.label} of {about(one.pool)}"
+    numbers = f"{values(one.baseline, one.metric)} -> {values(one.candidate, one.metric)}"
+    if change is Change.NOT_ENOUGH_DATA:
+        return f"{subject}: not enough data to tell a change ({numbers}); {_lacking(one, alpha)}"
+    if change is Change.SAME:
+        return f"{subject}: no change that counts, {numbers}"
+    word = one.metric.worse if change is Change.WORSE else one.metric.better
+    return f"{subject} is {word}{_by(one)}: {numbers}; {_chance(adjusted)}"
+
+
+def about(pool: Pool) -> str:
+    """Return what the pool is about, such as `form 'signup' (turnstile by captchaai, live)`."""
+    made_by = f"by {short(pool.provider)}, {short(pool.key_mode)}"
+    project = "" if pool.project == "default" else f", project {short(pool.project)}"
+    scale = "" if pool.time_scale == 1 else f", time scale {pool.time_scale:g}"
+    if pool.form is None:
+        return f"{short(pool.type)} ({made_by}{project}{scale})"
+    return f"form {short(pool.form)!r} ({short(pool.type)} {made_by}{project}{scale})"
+
+
+def short(name: str) -> str:
+    """Return a name from a record, inert, on one line and not too long."""
+    inert = one_line(name)
+    return inert if len(inert) <= _LONGEST_NAME else f"{inert[: _LONGEST_NAME - 1]}…"
+
+
+def seconds(value: float) -> str:
+    """Return a time with as many digits as a reader needs."""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
+
+
+def percent(share: float) -> str:
+    """Return a share with one decimal; only all of it is 100 %, and only nothing is 0 %."""
+    text = f"{100 * share:.1f}"
+    if text == "100.0" and share < 1:
+        text = "99.9+"
+    if text == "0.0" and share > 0:
+        text = "<0.1"
+    return f"{text.removesuffix('.0')} %"
+
+
+def values(side: Figures, metric: Metric) -> str:
+    """Return what a release has of a metric, with how much of it there is."""
+    return _VALUES[metric.name](side) if metric.kind is Kind.RATE else _time(side, metric)
+
+
+def _time(side: Figures, metric: Metric) -> str:
+    times = side.times.get(metric.name)
+    if times is None:
+        return f"none measured in {short(side.release or '')}"
+    return f"median {seconds(times.median)} ({counted(times.n, 'attempt')} in {counted(times.runs, 'run')})"
+
+
+def _verified(side: Figures) -> str:
+    if side.rate is None or side.interval is None:
+        return f"none judged in {short(side.release or '')}"
+    low, high = (percent(bound) for bound in side.interval)
+    of = f"{side.passed} of {side.judged} in {counted(side.runs, 'run')}"
+    return f"{percent(side.rate)} ({of}; 95 % interval {low} to {high})"
+
+
+def _repeated(side: Figures) -> str:
+    if side.resolve_share is None:
+        return f"none submitted in {short(side.release or '')}"
+    return f"{percent(side.resolve_share)} ({side.repeats} beyond {counted(side.keys, 'key')})"
+
+
+_VALUES: dict[str, Callable[[Figures], str]] = {"verify_rate": _verified, "resolve_share": _repeated}
+
+
+def _by(one: Difference) -> str:
+    if one.metric.kind is Kind.RATE:
+        return f" by {abs(one.compared.shift or 0) * 100:.1f} points"
+    return f" by {abs(one.compared.effect or 0) * 100:.0f} %"
+
+
+def _chance(adjusted: float | None) -> str:
+    return f"p = {adjusted:.2g}" if adjusted is not None and adjusted >= 1e-4 else "p < 0.0001"
+
+
+def _lacking(one: Difference, alpha: float) -> str:
+    before, after = (_runs(side, one.metric) for side in (one.baseline, one.candidate))
+    each, more = runs_needed(alpha), runs_needed(alpha, before)
+    if more is not None and after < more:
+        return f"{counted(more, 'run')} of {short(one.candidate.release or '')} could, there is {after or 'none'}"
+    if each is not None and min(before, after) < each:
+        return f"{counted(each, 'run')} of each could"
+    return "so few runs cannot bear so many comparisons"
+
+
+def _runs(side: Figures, metric: Metric) -> int:
+    times = side.times.get(metric.name)
+    return side.runs if metric.kind is Kind.RATE else times.runs if times else 0

@@ -1,0 +1,171 @@
+"""Release against release: what got better, worse, stayed, or cannot be told yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pytest_captcha_qa.errors import BaselineMissing
+from pytest_captcha_qa.reporting.changes import sentence
+from pytest_captcha_qa.reporting.comparing import Difference, differences
+from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
+from pytest_captcha_qa.reporting.metrics import Metric
+from pytest_captcha_qa.reporting.reservations import reservations
+from pytest_captcha_qa.reporting.samples import Source, load
+from pytest_captcha_qa.reporting.stats import Change, verdicts
+
+__all__ = [
+    "Change",
+    "MetricChange",
+    "Regression",
+    "ReleaseComparison",
+    "Source",
+    "compare_releases",
+    "compare_sources",
+    "previous_release",
+    "releases",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """When a change counts: `alpha`: false alarms of a whole comparison; `min_effect`: the least relative change."""
+
+    alpha: float = 0.01
+    min_effect: float = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChange:
+    """One metric of one pool in both releases; `adjusted` is the p-value corrected over all of the comparison.
+
+    `effect`: relative change (times: of the typical value; rates: of the share that went wrong), above 0 where it is
+    worse; `shift`: the change in the metric's unit; `superiority`: the chance that a time of the candidate exceeds one
+    of the baseline. None is what could not be computed.
+    """
+
+    pool: Pool
+    metric: Metric
+    baseline: Figures
+    candidate: Figures
+    effect: float | None
+    shift: float | None
+    superiority: float | None
+    p_value: float | None
+    adjusted: float | None
+    change: Change
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseComparison:
+    """All changes between two releases of an environment; `notes`: sentences on what was left out.
+
+    `measured`: the candidate has attempts that count, whether or not they can be compared.
+    """
+
+    env: str
+    baseline: str
+    candidate: str
+    regression: Regression
+    changes: tuple[MetricChange, ...]
+    notes: tuple[str, ...]
+    measured: bool = True
+
+    def of(self, change: Change) -> tuple[MetricChange, ...]:
+        """Return what came to that."""
+        return tuple(one for one in self.changes if one.change is change)
+
+
+def compare_releases(
+    dataset: Rows,
+    *,
+    env: str,
+    candidate: str,
+    baseline: str,
+    regression: Regression | None = None,
+    own_rule_forms: Collection[str] = (),
+) -> ReleaseComparison:
+    """Return how `candidate` differs from `baseline`; forms of `own_rule_forms` are pools of their own.
+
+    Raises:
+        BaselineMissing: the dataset has no run of that baseline in that environment.
+    """
+    before, after = (Source(dataset, env, release, release) for release in (baseline, candidate))
+    return compare_sources(before, after, regression=regression, own_rule_forms=own_rule_forms)
+
+
+def compare_sources(
+    baseline: Source,
+    candidate: Source,
+    *,
+    regression: Regression | None = None,
+    own_rule_forms: Collection[str] = (),
+) -> ReleaseComparison:
+    """Return how one source, such as a folder of records, differs from another one of the same environment.
+
+    Raises:
+        BaselineMissing: the baseline has no record of that environment.
+    """
+    rule = regression or Regression()
+    before, after = baseline.settled(), candidate.settled()
+    first, second = load(before, own_rule_forms), load(after, own_rule_forms)
+    if not first.pools:
+        raise BaselineMissing(_missing(baseline))
+    found = list(differences(first, second, baseline.label, candidate.label))
+    judged = verdicts([one.compared for one in found], alpha=rule.alpha, min_effect=rule.min_effect)
+    changes = (_change(one, *verdict, rule) for one, verdict in zip(found, judged, strict=True))
+    notes = tuple(reservations(before, after, first, second))
+    names = (baseline.env, baseline.label, candidate.label)
+    measured = any(sample.forms for sample in second.pools.values())
+    return ReleaseComparison(*names, rule, tuple(changes), notes, measured)
+
+
+def _change(one: Difference, adjusted: float | None, change: Change, rule: Regression) -> MetricChange:
+    known = one.compared.effect is not None
+    return MetricChange(
+        pool=one.pool,
+        metric=one.metric,
+        baseline=one.baseline,
+        candidate=one.candidate,
+        effect=one.compared.effect,
+        shift=one.compared.shift,
+        superiority=one.compared.superiority,
+        p_value=one.compared.p_value if known and change is not Change.NOT_ENOUGH_DATA else None,
+        adjusted=adjusted,
+        change=change,
+        sentence=sentence(one, adjusted, change, rule.alpha),
+    )
+
+
+def _missing(baseline: Source) -> str:
+    known = releases(baseline.dataset, baseline.env)
+    there = f"; it has {', '.join(known[-5:])}" if known else ""
+    return (
+        f"there is nothing to compare with: no good attempt of {baseline.label} in environment {baseline.env!r}{there}"
+    )
+
+
+def releases(dataset: Rows, env: str) -> list[str]:
+    """Return the releases of an environment in the order in which they were first seen."""
+    query = """
+        SELECT release FROM attempts WHERE env = ? AND release IS NOT NULL
+        GROUP BY release ORDER BY min(ts) NULLS LAST, release
+    """
+    return [release for (release,) in dataset.rows(query, [env])]
+
+
+def previous_release(dataset: Rows, env: str, candidate: str) -> str | None:
+    """Return the release of the last complete run of another release in that environment, None where there is none.
+
+    Runs that began after the candidate's last one do not count: a baseline lies before what is compared with it.
+    """
+    query = """
+        SELECT release FROM runs
+        WHERE env = $env AND release <> $release AND complete AND NOT release_changed AND attempts > lost
+            AND started_at <= coalesce(
+                (SELECT max(started_at) FROM runs WHERE env = $env AND release = $release), 'infinity'::TIMESTAMPTZ)
+        ORDER BY ended_at DESC NULLS LAST, run_id DESC LIMIT 1
+    """
+    found: Sequence[tuple[str]] = dataset.rows(query, {"env": env, "release": candidate})
+    return found[0][0] if found else None

@@ -1,0 +1,93 @@
+"""A comparison for people: a table on the terminal, plain text where it is none, and sentences on what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pytest_captcha_qa.reporting.changes import about, percent, seconds, short
+from pytest_captcha_qa.reporting.comparison import MetricChange, ReleaseComparison
+from pytest_captcha_qa.reporting.figures import Figures
+from pytest_captcha_qa.reporting.metrics import Kind, Metric
+from pytest_captcha_qa.reporting.stats import Change
+from pytest_captcha_qa.reporting.wording import counted
+
+# What calls for action comes first, what says nothing last.
+_ORDER = (Change.WORSE, Change.BETTER, Change.SAME, Change.NOT_ENOUGH_DATA)
+_STYLES = {Change.WORSE: "bold red", Change.BETTER: "green", Change.SAME: "", Change.NOT_ENOUGH_DATA: "yellow"}
+_NOTHING = "–"
+# Lines of a log are not cut at the width of a terminal that nobody has.
+_WIDE = 200
+
+
+def print_table(found: ReleaseComparison) -> None:
+    """Print one row for each metric, colours and lines on a terminal only."""
+    if not found.changes:
+        return
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDE
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    table.add_column("change")
+    for heading in ("captcha", "metric"):
+        table.add_column(heading, overflow="fold")
+    for heading in (short(found.baseline), short(found.candidate), "change by", "attempts", "runs"):
+        table.add_column(Text(heading), justify="right", overflow="fold")
+    for change in _ORDER:
+        for one in found.of(change):
+            table.add_row(*map(Text, _cells(one)), style=_STYLES[change])
+    console.print(table)
+
+
+def _cells(one: MetricChange) -> tuple[str, ...]:
+    sides = (one.baseline, one.candidate)
+    sizes = [_size(side, one.metric) for side in sides]
+    values = [_value(side, one.metric) for side in sides]
+    numbers = (" -> ".join(str(size[place]) for size in sizes) for place in (0, 1))
+    return (str(one.change), about(one.pool), one.metric.name, *values, _by(one), *numbers)
+
+
+def _value(side: Figures, metric: Metric) -> str:
+    if metric.kind is Kind.TIME:
+        times = side.times.get(metric.name)
+        return seconds(times.median) if times is not None else _NOTHING
+    share = side.rate if metric.name == "verify_rate" else side.resolve_share
+    return percent(share) if share is not None else _NOTHING
+
+
+def _size(side: Figures, metric: Metric) -> tuple[int, int]:
+    """Return how many samples of how many runs a release has."""
+    if metric.kind is Kind.TIME:
+        times = side.times.get(metric.name)
+        return (times.n, times.runs) if times is not None else (0, 0)
+    return (side.judged if metric.name == "verify_rate" else side.keys, side.runs)
+
+
+def _by(one: MetricChange) -> str:
+    if one.effect is None or one.shift is None:
+        return _NOTHING
+    if one.metric.kind is Kind.RATE:
+        return f"{round(100 * one.shift, 1) + 0.0:+.1f} points"
+    return f"{round(100 * one.effect) + 0.0:+.0f} %"
+
+
+def sentences(found: ReleaseComparison) -> Iterator[str]:
+    """Yield what changed, what was left out, and the sum in one sentence."""
+    for change in (Change.WORSE, Change.BETTER):
+        yield from (one.sentence for one in found.of(change))
+    lacking = found.of(Change.NOT_ENOUGH_DATA)
+    if lacking and len(lacking) == len(found.changes):
+        yield lacking[0].sentence
+    yield from (f"note: {note}" for note in found.notes)
+    yield _sum(found)
+
+
+def _sum(found: ReleaseComparison) -> str:
+    parts = [f"{len(found.of(change))} {change}" for change in _ORDER if found.of(change)]
+    said = ", ".join(parts) or "nothing was measured that could be compared"
+    of = f" of {counted(len(found.changes), 'metric')}" if parts else ""
+    return f"{short(found.candidate)} against {short(found.baseline)} in {short(found.env)}: {said}{of}"

@@ -1,0 +1,54 @@
+"""A DuckDB in memory that reads what it is told to and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_captcha_qa.errors import ConfigError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MISSING = "reading history needs DuckDB; install it with: pip install 'pytest-captcha-qa[gate]'"
+
+
+def connect(folder: Path, memory: str) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory that spills into `folder` and fetches no extension.
+
+    Raises:
+        ConfigError: DuckDB is not installed.
+    """
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise ConfigError(_MISSING) from None
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": memory,
+            "temp_directory": str(folder / "spill"),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def lock(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """From here on no query reads a file but these, writes one, loads an extension or changes a setting."""
+    connection.execute("SET allowed_paths = $files", {"files": [str(path) for path in files]})
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def reader(columns: Mapping[str, str]) -> str:
+    """Return the query that reads the JSON lines in `$files` with these columns."""
+    wanted = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+    return (
+        "SELECT * FROM read_json($files, format = 'newline_delimited', records = true,"
+        f" maximum_object_size = 16777216, columns = {{{wanted}}})"
+    )

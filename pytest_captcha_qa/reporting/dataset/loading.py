@@ -1,0 +1,138 @@
+"""From files to tables: DuckDB takes what it can prove to be sound, the exact reader takes the rest."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine, Started
+from pytest_captcha_qa.records.reading import ENDINGS, Scanned, find, scan, scan_line
+from pytest_captcha_qa.records.runs import RunFile
+from pytest_captcha_qa.reporting.dataset import columns
+from pytest_captcha_qa.reporting.dataset.database import reader
+from pytest_captcha_qa.reporting.dataset.packed import ENDING
+from pytest_captcha_qa.reporting.dataset.sieve import ATTEMPTS, EVENTS, PARTS, Part, Sieve, by_writer
+from pytest_captcha_qa.reporting.dataset.staging import Rest, Staged, rest, stage
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ROUGH = 1_000_000_000  # numbers of parts that DuckDB did not read itself
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A record file: where it is, and where its lines can be read as they are."""
+
+    path: Path
+    plain: Path
+
+
+def sorted_out(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the files of history and those of lines that are meant by files, folders and patterns.
+
+    Raises:
+        ConfigError: a file or folder that was named does not exist.
+    """
+    files = find(sources, (*ENDINGS, ENDING))
+    return [path for path in files if path.suffix == ENDING], [path for path in files if path.suffix != ENDING]
+
+
+def plain_sources(paths: Iterable[Path], folder: Path) -> list[Source]:
+    """Return the files with their lines unpacked into `folder`; a damaged one stays packed, its reader names it."""
+    return [Source(path, _unpacked(path, folder / f"{number}.jsonl")) for number, path in enumerate(paths)]
+
+
+def _unpacked(path: Path, place: Path) -> Path:
+    if path.suffix != ".gz":
+        if not os.access(path, os.R_OK):
+            raise ConfigError(f"the record file {path} cannot be read: permission is denied")
+        return path
+    try:
+        with gzip.open(path, "rb") as packed, place.open("wb") as plain:
+            shutil.copyfileobj(packed, plain, 1 << 20)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        place.write_bytes(b"")
+    except OSError as failure:
+        raise ConfigError(f"the record file {path} cannot be read: {failure.strerror or failure}") from None
+    return place
+
+
+def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve: Sieve, *, wide: bool) -> None:
+    """Make the tables `staged`, `parts`, `odd_lines` and `event_lines`.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    staged = _staged(connection, [source.plain for source in sources], wide=wide)
+    rough = _ROUGH
+    lines = rest(connection, staged)
+    with sieve:
+        for source, found in zip(sources, staged, strict=True):
+            part = _taken(source, found, lines.get(found.index, ()))
+            if part is not None:
+                sieve.keep(part, found.index, found.first_row)
+                continue
+            for part in by_writer(source.path, scan(source.path)):
+                sieve.keep(part, rough)
+                rough += 1
+    for table, (name, read) in _TABLES.items():
+        connection.execute(f"CREATE TABLE {table} AS {reader(read)}", {"files": [str(sieve.files[name])]})
+
+
+def _staged(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool) -> list[Staged]:
+    """Return what DuckDB took; nothing of any file where one of them is more than it can read."""
+    import duckdb
+
+    try:
+        return stage(connection, files, wide=wide)
+    except duckdb.Error:
+        stage(connection, (), wide=wide)
+        return [Staged(index, False, 0, 0, 0, False, False) for index in range(len(files))]
+
+
+_FIELDS = {name: column.sql for name, column in columns.ATTEMPT.items()}
+_ODD = {**columns.PLACE, **_FIELDS, "recorded": "BOOLEAN"}
+_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "parts": (PARTS, columns.PART),
+    "odd_lines": (ATTEMPTS, _ODD),
+    "event_lines": (EVENTS, {**columns.PLACE, **columns.EVENT}),
+}
+
+
+def _taken(source: Source, found: Staged, lines: Iterable[Rest]) -> Part | None:
+    """Return the rest of a file that DuckDB has read; None if the exact reader has to read all of it.
+
+    That is so for files that were joined, for one of an older schema, one with odd attempts, and one in which an
+    attempt was started and not recorded, since only the exact reader keeps what a lost attempt was about.
+    """
+    if not (found.whole and found.paired):
+        return None
+    scanned = list(_scanned(found, lines))
+    headers = [one for one in scanned if one.begins]
+    plain = len(headers) == 1 and headers[0].number == 1 and headers[0].version >= SCHEMA_VERSION
+    if not plain or headers[0].damage or any(isinstance(one.line, AttemptLine | Started) for one in scanned):
+        return None
+    part = Part(RunFile(source.path, counted=found.attempts))
+    for one in scanned:
+        part.add(one)
+    return part
+
+
+def _scanned(found: Staged, lines: Iterable[Rest]) -> Iterator[Scanned]:
+    version = SCHEMA_VERSION
+    for line in lines:
+        raw = line.raw.encode()
+        if not raw.strip():
+            continue
+        ended = found.ended or line.number < found.lines
+        one = scan_line(line.number, raw + (b"\n" if ended else b""), version)
+        version = one.version
+        yield one

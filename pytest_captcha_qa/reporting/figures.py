@@ -1,0 +1,179 @@
+"""What the attempts of a group come to: quantiles of its times, its rates, and how many attempts and runs say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from pytest_captcha_qa.reporting.bounds import LONGEST, Interval, rate_interval
+from pytest_captcha_qa.reporting.metrics import TIMES, Metric
+
+# What may be grouped by besides the pool, and the column that holds it.
+GROUPS: Mapping[str, str] = {"release": "release", "worker_version": "worker_version", "form": "slug"}
+_POOL = ("env", "project", "type", "provider", "key_mode", "time_scale")
+
+
+class Rows(Protocol):
+    """What is asked of a dataset here."""
+
+    def rows(self, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query over the views of the dataset."""
+
+    def columns(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] = ()
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the same by columns."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pool:
+    """What may be pooled (R2.5): nothing of different values in any of these. `form` None: all forms of the type."""
+
+    env: str
+    project: str
+    type: str
+    provider: str
+    key_mode: str
+    time_scale: float = 1.0
+    form: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFigures:
+    """One time metric in seconds: how many attempts of how many runs have it, and its quantiles."""
+
+    n: int
+    runs: int
+    median: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one pool in one group; None for a group that was not asked for.
+
+    `attempts`: the positive ones that count, of `runs` runs; `outages`: those left out of everything else, since
+    provider or infrastructure failed or nobody knows; `lost`: started, never recorded. `times` by metric, without
+    those that nothing was measured of. `passed` of `judged` were verified, `interval` is the 95 % interval of that rate
+    over runs (None: none judged). `repeats`: submits beyond the first of `keys` keys.
+    """
+
+    pool: Pool
+    release: str | None = None
+    worker_version: str | None = None
+    attempts: int = 0
+    runs: int = 0
+    outages: int = 0
+    lost: int = 0
+    times: Mapping[str, TimeFigures] = field(default_factory=dict)
+    passed: int = 0
+    judged: int = 0
+    rate: float | None = None
+    interval: Interval | None = None
+    submits: int = 0
+    keys: int = 0
+    repeats: int = 0
+    resolve_share: float | None = None
+
+
+def counts_as_time(metric: Metric) -> str:
+    """Return the SQL that holds for a row of `positive` whose time of that metric counts."""
+    return f"(counts AND {metric.counted} AND {metric.column} BETWEEN 0 AND {LONGEST})"
+
+
+# Rows of `positive` with what all figures need: `counts` is false for outages and lost ones; a test that was run again
+# had its first submit in an earlier try, so that all of a later one's are repeats.
+ROWS = """
+SELECT *, NOT outage AND outcome <> 'lost' AS counts,
+    (CASE WHEN coalesce(attempt, 1) > 1 THEN 0 WHEN submits > 0 THEN 1 ELSE 0 END) AS first_submits
+FROM positive
+"""
+COUNTED: dict[str, str] = {
+    "attempts": "count(*) FILTER (counts)",
+    "outages": "count(*) FILTER (outage)",
+    "lost": "count(*) FILTER (outcome = 'lost')",
+    "passed": "count(*) FILTER (counts AND verify_status = 'pass')",
+    "judged": "count(*) FILTER (counts AND verify_status IN ('pass', 'fail'))",
+    "submits": "coalesce(sum(submits) FILTER (counts), 0)::BIGINT",
+    "keys": "coalesce(sum(first_submits) FILTER (counts), 0)::BIGINT",
+}
+COUNTS = ", ".join(f"{query} AS {name}" for name, query in COUNTED.items())
+_QUANTILES = ", ".join(
+    f"quantile_cont({metric.column}, [0.5, 0.9, 0.99]) FILTER (WHERE {counts_as_time(metric)})" for metric in TIMES
+)
+_TIMED = {f"n_{metric.name}": f"count(*) FILTER (WHERE {counts_as_time(metric)})" for metric in TIMES}
+
+
+def figures(
+    dataset: Rows, *, by: Sequence[str] = ("release",), where: str = "true", parameters: Sequence[object] = ()
+) -> list[Figures]:
+    """Return the figures of each pool by any of `release`, `worker_version` and `form`, in the order of the pools.
+
+    `where`: SQL over the view `attempts` that narrows it, with its `parameters`.
+    """
+    columns = [GROUPS[name] for name in by]
+    keys = ", ".join((*_POOL, *columns))
+    rows = f"SELECT * FROM ({ROWS}) WHERE {where}"
+    times = dataset.rows(f"SELECT {keys}, {_QUANTILES} FROM ({rows}) GROUP BY ALL ORDER BY ALL", parameters)
+    counted = dataset.rows(_by_run(keys, rows), parameters)
+    wide = len(_POOL) + len(columns)
+    quantiles = {row[:wide]: row[wide:] for row in times}
+    return [_figures(row[:wide], by, quantiles[row[:wide]], row[wide:]) for row in counted]
+
+
+def _by_run(keys: str, rows: str) -> str:
+    """Return the query for the counts of each group, as one list a column with an element for each run."""
+    lists = ", ".join(f"list({name} ORDER BY run_id)" for name in (*COUNTED, *_TIMED))
+    counts = ", ".join(f"{query} AS {name}" for name, query in (COUNTED | _TIMED).items())
+    runs = f"SELECT {keys}, run_id, {counts} FROM ({rows}) GROUP BY ALL"
+    return f"SELECT {keys}, {lists} FROM ({runs}) GROUP BY ALL ORDER BY ALL"
+
+
+def _figures(
+    key: Sequence[Any], by: Sequence[str], quantiles: Sequence[Sequence[float]], counts: Sequence[Sequence[int]]
+) -> Figures:
+    group = dict(zip(by, key[len(_POOL) :], strict=True))
+    pool = replace(Pool(*key[: len(_POOL)]), form=group.get("form"))
+    sizes = zip(TIMES, quantiles, counts[len(COUNTED) :], strict=True)
+    times = {
+        metric.name: TimeFigures(sum(size), sum(map(bool, size)), *values)
+        for metric, values, size in sizes
+        if any(size)
+    }
+    named = {name: value for name, value in group.items() if name != "form"}
+    return of_runs(pool, counts[: len(COUNTED)], times, **named)
+
+
+def of_runs(
+    pool: Pool,
+    counts: Sequence[Sequence[int]],
+    times: Mapping[str, TimeFigures],
+    *,
+    release: str | None = None,
+    worker_version: str | None = None,
+) -> Figures:
+    """Return the figures of a group from its counts, each with an element for every run, in the order of `COUNTED`."""
+    attempts, outages, lost, passed, judged, submits, keys = (list(map(int, column)) for column in counts)
+    repeats = sum(submits) - sum(keys)
+    return Figures(
+        pool=pool,
+        release=release,
+        worker_version=worker_version,
+        attempts=sum(attempts),
+        runs=sum(1 for number in attempts if number),
+        outages=sum(outages),
+        lost=sum(lost),
+        times=times,
+        passed=sum(passed),
+        judged=sum(judged),
+        rate=sum(passed) / sum(judged) if sum(judged) else None,
+        interval=rate_interval(passed, judged),
+        submits=sum(submits),
+        keys=sum(keys),
+        repeats=repeats,
+        resolve_share=repeats / sum(keys) if sum(keys) else None,
+    )

@@ -1,0 +1,100 @@
+"""What a person means by the two sides of a comparison: releases in records, or records themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_captcha_qa.errors import BaselineMissing, ConfigError, UnknownName
+from pytest_captcha_qa.records.reading import find
+from pytest_captcha_qa.reporting.comparison import previous_release, releases
+from pytest_captcha_qa.reporting.dataset import Dataset, open_dataset
+from pytest_captcha_qa.reporting.samples import Source
+
+PREVIOUS = "previous"
+
+
+def find_sides(
+    stack: ExitStack, baseline: str, candidate: str, records: Sequence[str], default: str, env: str | None
+) -> tuple[Source, Source, tuple[str, ...]]:
+    """Return both sides and what is wrong with their records; `stack` closes the datasets.
+
+    What names records is read; anything else is a release in `records`, or in those of the folder `default`. With
+    `records` a release goes first.
+
+    Raises:
+        BaselineMissing: the baseline is neither.
+        ConfigError: the candidate is neither, a file cannot be read, or several environments are there and none named.
+    """
+    sides = (baseline, candidate)
+    whole = None
+    if records or not all(map(_is_path, sides)):
+        whole = stack.enter_context(open_dataset([Path(record) for record in records or [default]]))
+    known = _all_releases(whole)
+    opened = {
+        side: stack.enter_context(open_dataset([Path(side)])) for side in sides if side not in known and _is_path(side)
+    }
+    datasets = [dataset for dataset in (whole, *opened.values()) if dataset is not None]
+    name = _environment(datasets, env)
+    after = _candidate(whole, opened, candidate, name)
+    before = _baseline(whole, opened, baseline, name, after)
+    problems = dict.fromkeys(problem for dataset in datasets for problem in dataset.problems)
+    return before, after, tuple(problems)
+
+
+def _candidate(whole: Dataset | None, opened: dict[str, Dataset], text: str, env: str) -> Source:
+    if text in opened:
+        return Source(opened[text], env, text)
+    there = releases(whole, env) if whole is not None else []
+    if whole is None or text not in there:
+        raise UnknownName.among("release or file", text, there, where=f"the records of environment {env!r}")
+    return Source(whole, env, text, text)
+
+
+def _baseline(whole: Dataset | None, opened: dict[str, Dataset], text: str, env: str, after: Source) -> Source:
+    """Return the baseline; runs of the candidate are no part of it."""
+    if text in opened:
+        source = Source(opened[text], env, text)
+        return replace(source, left_out=frozenset(source.run_ids & after.run_ids))
+    there = releases(whole, env) if whole is not None else []
+    if whole is not None and text == PREVIOUS and PREVIOUS not in there:
+        found = previous_release(whole, env, after.release or "")
+        if found is None:
+            raise BaselineMissing(f"no complete run of a release before {after.label} in environment {env!r}")
+        return Source(whole, env, found, found)
+    if whole is None or text not in there:
+        raise BaselineMissing(UnknownName.among("release or file", text, there, where=_where(env)).message)
+    return Source(whole, env, text, text)
+
+
+def _where(env: str) -> str:
+    return f"the records of environment {env!r}, so there is no baseline"
+
+
+def _environment(datasets: Sequence[Dataset], asked: str | None) -> str:
+    found = (dataset.rows("SELECT DISTINCT env FROM runs WHERE env IS NOT NULL") for dataset in datasets)
+    there: set[str] = {env for rows in found for (env,) in rows}
+    if asked is not None:
+        if asked not in there:
+            raise UnknownName.among("environment", asked, there, where="the records")
+        return asked
+    if len(there) == 1:
+        return there.pop()
+    if not there:
+        raise ConfigError("the records hold no run of any environment")
+    raise ConfigError(f"the records hold runs of {', '.join(map(repr, sorted(there)))}; choose one with --env")
+
+
+def _all_releases(dataset: Dataset | None) -> set[str]:
+    if dataset is None:
+        return set()
+    return {release for (release,) in dataset.rows("SELECT DISTINCT release FROM attempts") if release}
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(find([text]))
+    except ConfigError:
+        return False

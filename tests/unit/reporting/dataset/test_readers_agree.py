@@ -1,0 +1,168 @@
+"""The exact reader of records and the dataset tell the same facts, whatever was done to the files."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from history.lines import IDS, TIMES, attempt, event, footer, header, started
+from pytest_captcha_qa.records.reading import read
+from pytest_captcha_qa.reporting.dataset import open_dataset, staging
+
+texts = st.sampled_from(["signup", "a b", "", 'quo"te', "back\\slash", "тест", "x" * 600, "\u2028", "<b>", "\t"])
+maybe_texts = st.none() | texts
+seconds = st.none() | st.sampled_from([0, 1, 0.5, 21.4, 21.44449, 1e-7, 1e30, -1.0])
+stages = st.dictionaries(st.sampled_from(["blocked", "page", "submit", "verify", "other"]), seconds.filter(bool))
+releases = st.sampled_from([None, "", "1.3.0", "1.4.0"])
+
+
+# What other programs, people and full disks have put in the place of what belongs there.
+wrong = st.sampled_from([None, True, 5, -1, "5", "pass", 1.5, [], {}, {"code": 1}, 2**70, "é" * 40])
+fields_of_attempts = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.sampled_from(IDS),
+        "ts": st.sampled_from([*TIMES, "yesterday", "2026-11-29T11:18:01Z"]),
+        "slug": texts,
+        "wait": seconds,
+        "release": releases,
+        "seconds": stages,
+        "nodeid": maybe_texts,
+        "worker": maybe_texts,
+        "error": st.none() | st.fixed_dictionaries({"code": texts}, optional={"message": texts, "more": texts}),
+        "fault": st.sampled_from([None, "product", "provider"]),
+        "outcome": st.sampled_from(["ok", "failed", "lost"]),
+        "price": st.none() | st.sampled_from([0.5, 1, 0.00299]),
+        "extra": st.dictionaries(st.sampled_from(["a", "build", "1x"]), st.sampled_from([None, 1, 1.5, "x", [1]])),
+        "mood": texts,
+    },
+)
+lines = st.one_of(
+    st.builds(lambda f: attempt(**f), fields_of_attempts),
+    st.builds(
+        lambda f: started(**{k: v for k, v in f.items() if k in {"id", "ts", "slug", "nodeid"}}), fields_of_attempts
+    ),
+    st.builds(lambda key, value: attempt(**{key: value}), st.sampled_from(list(attempt())), wrong),
+    st.builds(lambda key, value: started(**{key: value}), st.sampled_from(list(started())), wrong),
+    st.builds(lambda to: event(name="release_changed", data={"from": "1.3.0", "to": to}), releases | st.just(5)),
+    st.builds(lambda key, value: event(**{key: value}), st.sampled_from(list(event())), wrong),
+    st.builds(lambda run_id: header(run_id=run_id), st.sampled_from(["r1", "r2"])),
+    st.builds(lambda schema: header(schema=schema), st.sampled_from([1, 7, 0, "1"])),
+    st.just({"$type": "weather", "sun": True}),
+)
+spaced = st.sampled_from([(",", ":"), (", ", ": ")])
+raw_lines = st.one_of(
+    st.builds(lambda line, how: json.dumps(line, ensure_ascii=False, separators=how).encode(), lines, spaced),
+    st.builds(lambda line: json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode(), lines),
+    st.sampled_from(
+        [b"", b"   ", b"null", b"[1]", b"{", b"\xff\xfe", b'{"$type":"attempt"}', b"\x01", b"{}\r", b"\x00"]
+    ),
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """One record file, perhaps with a footer, perhaps cut or overwritten somewhere."""
+    begun = [json.dumps(header(release=draw(releases)), separators=(",", ":")).encode()] * draw(st.integers(0, 1))
+    written = [*begun, *draw(st.lists(raw_lines, max_size=7))]
+    if draw(st.booleans()):
+        counted = sum(line.startswith(b'{"$type":"attempt"') for line in written)
+        written.append(json.dumps(footer(attempts=counted), separators=(",", ":")).encode())
+    content = b"\n".join(written) + b"\n"
+    if draw(st.booleans()) and draw(st.booleans()):
+        at = draw(st.integers(0, len(content)))
+        content = content[:at] + draw(st.sampled_from([b"", b"\n", b"#", b'"', content[at + 9 :]]))
+    return content
+
+
+@given(st.lists(files(), min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@example([b""])
+@example([json.dumps(header()).encode()])
+def test_both_readers_tell_the_same(contents: list[bytes]) -> None:
+    with TemporaryDirectory() as folder:
+        for number, content in enumerate(contents):
+            (Path(folder) / f"file {number}.jsonl").write_bytes(content)
+        assert told_by_dataset(Path(folder)) == told_by_records(Path(folder))
+
+
+def test_a_clean_file_is_read_by_duckdb_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [header(), started(), attempt(extra={"a": "ü"}, price=0.003), event(), footer()]
+    content = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in said)
+    (tmp_path / "run.jsonl").write_text(content, "utf-8")
+    monkeypatch.setattr("pytest_captcha_qa.reporting.dataset.loading.scan", None)
+
+    assert told_by_dataset(tmp_path)["r1"]["attempts"] == [
+        (IDS[0], "signup", "ok", 21.4, "1.3.0", 0.4, None, None, 0.003)
+    ]
+
+
+@pytest.mark.parametrize("sure", [True, False], ids=["proven", "sampled"])
+def test_a_file_of_another_program_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sure: bool) -> None:
+    if not sure:
+        monkeypatch.setattr(staging, "PROVEN", 0)
+        monkeypatch.setattr(staging, "_SAMPLED", "true")
+    said = [header(), *(attempt(id=f"{number:032x}", submits="1") for number in range(40)), footer(attempts=40)]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in said))
+
+    with open_dataset([tmp_path]) as dataset:
+        assert dataset.damaged == 40
+        assert dataset.rows("SELECT complete, attempts FROM runs") == [(False, 0)]
+
+
+def told_by_records(folder: Path) -> dict[str, Any]:
+    runs = read([folder])
+    return {
+        run.run_id: {
+            "complete": run.complete,
+            "lost": len(run.lost),
+            "changed": len(run.releases) > 1,
+            "time_scale": run.time_scale,
+            "attempts": in_order(
+                (
+                    one.id,
+                    one.slug,
+                    one.outcome,
+                    one.wait,
+                    one.release or next(iter(run.releases), None),
+                    one.seconds.get("page"),
+                    one.fault,
+                    (one.error or {}).get("message"),
+                    one.price,
+                )
+                for one in run.attempts
+            ),
+            "events": in_order((one.name, json.dumps(one.data, sort_keys=True)) for one in run.events),
+        }
+        for run in runs
+    } | {"damaged": sum(file.damaged for run in runs for file in run.files)}
+
+
+def told_by_dataset(folder: Path) -> dict[str, Any]:
+    with open_dataset([folder]) as dataset:
+        runs: dict[str, Any] = {}
+        for run_id, complete, lost, changed, scale in dataset.rows(
+            "SELECT run_id, bool_and(complete), sum(lost)::INTEGER, bool_or(release_changed), min(time_scale)"
+            " FROM runs GROUP BY run_id"
+        ):
+            runs[run_id] = {"complete": complete, "lost": lost, "changed": changed, "time_scale": scale}
+            attempts = dataset.rows(
+                "SELECT id, slug, outcome, wait, release, page, fault, error_message, price FROM attempts"
+                " WHERE run_id = ?",
+                [run_id],
+            )
+            events = dataset.rows("SELECT name, data FROM events WHERE run_id = ?", [run_id])
+            runs[run_id]["attempts"] = in_order(attempts)
+            runs[run_id]["events"] = in_order(
+                (name, json.dumps(json.loads(data), sort_keys=True)) for name, data in events
+            )
+        return runs | {"damaged": dataset.damaged}
+
+
+def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=repr)
