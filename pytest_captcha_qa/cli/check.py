@@ -16,7 +16,7 @@ from pytest_captcha_qa.config.disclosure import Disclosure
 from pytest_captcha_qa.config.explaining import Explained, explain
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
-from pytest_captcha_qa.config.rows import Row, run_rows
+from pytest_captcha_qa.config.rows import Row, gate_rows, run_rows
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
@@ -42,7 +42,7 @@ def check(
         extensions = {name: extension_or_fault(name, settings.folder) for name in settings.catalog.extensions}
     found = [*_problems(settings, explained), *extensions.values()]
     problems = list(dict.fromkeys(problem for problem in found if isinstance(problem, str)))
-    run = [*run_rows(settings), *_extension_rows(settings, extensions)]
+    run = [*run_rows(settings), *gate_rows(settings), *_extension_rows(settings, extensions)]
     if as_json:
         print_json(_summary(settings, run, explained, problems))
     else:

@@ -15,17 +15,18 @@ from pytest_captcha_qa.config.accounts import AccountTable, ProviderName, is_of_
 from pytest_captcha_qa.config.document import Document, KeyPath
 from pytest_captcha_qa.config.environments import EnvTable, ProjectTable
 from pytest_captcha_qa.config.forms import FormTable
+from pytest_captcha_qa.config.gate import GateTable
 from pytest_captcha_qa.config.merging import dropped_in_vain, effective, lineage, locate, unfounded_overrides
 from pytest_captcha_qa.config.options import ExitCodes, Outage
 from pytest_captcha_qa.config.problems import Problems, meant, nearest, quoted, url_secrets
-from pytest_captcha_qa.config.sentences import LATER, not_among, sentences
+from pytest_captcha_qa.config.sentences import not_among, sentences
 from pytest_captcha_qa.config.table import Table, Text, Whole
 from pytest_captcha_qa.config.waivers import WaiverTable, waiver_faults
+from pytest_captcha_qa.model.gate import GateMode
 from pytest_captcha_qa.model.probing import Severity
 
 DEMO = "demo"
-_SECTIONS = ("accounts", "env", "extensions", "forms", "projects", "run", "waivers")
-_LATER_SECTIONS = ("gate",)
+_SECTIONS = ("accounts", "env", "extensions", "forms", "gate", "projects", "run", "waivers")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
@@ -40,6 +41,8 @@ class RunTable(Table):
     outage: Outage | None = None
     exit_codes: ExitCodes | None = None
     probe_severity: Severity | None = None
+    gate: GateMode | None = None
+    baseline: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The checked content of a document; `extensions` are modules of the team."""
+    """The checked content of a document; `extensions` are modules of the team, `gate` is None where there is none."""
 
     document: Document
     accounts: Mapping[str, AccountTable]
@@ -62,6 +65,7 @@ class Catalog:
     run: RunTable
     waivers: Mapping[int, WaiverTable]
     extensions: tuple[str, ...] = ()
+    gate: GateTable | None = None
 
     @classmethod
     def of(cls, document: Document, *, built_in: bool = False, today: date | None = None) -> Catalog:
@@ -90,16 +94,21 @@ class _Reader:
         self._check_providers(accounts)
         self._check_projects(projects, accounts)
         waivers = self._waivers(environments)
-        extensions = self._extensions()
+        extensions, gate = self._extensions(), self._gate()
         self.problems.refuse()
-        return Catalog(self.document, accounts, environments, projects, run or RunTable(), waivers, extensions)
+        return Catalog(self.document, accounts, environments, projects, run or RunTable(), waivers, extensions, gate)
+
+    def _gate(self) -> GateTable | None:
+        gate = self._table(GateTable, ("gate",)) if "gate" in self.document.tables else None
+        if gate is not None:
+            for place, message in gate.name_faults(self._forms_named(), self._written("projects")):
+                self.problems.add(("gate", *place), message)
+        return gate
 
     def _check_sections(self) -> None:
         url_secrets(self.problems, self.document.tables)
         for name in self.document.tables:
-            if name in _LATER_SECTIONS:
-                self.problems.add((name,), LATER)
-            elif name not in _SECTIONS:
+            if name not in _SECTIONS:
                 self.problems.add((name,), f"there is no such table{nearest(name, _SECTIONS)}")
 
     def _written(self, section: str) -> Mapping[str, Any]:

@@ -124,7 +124,7 @@ class ReleaseFromTable(Table):
 class EnvTable(Table):
     """One environment after `extends` and the shared forms were merged into it."""
 
-    later: ClassVar[Mapping[str, str]] = {"gate": "", "probes": ""}
+    later: ClassVar[Mapping[str, str]] = {"gate": "; write [gate], it holds for every environment", "probes": ""}
     twins: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("base_url", "base_url_env", "base_url_file"),
         ("store_env", "store_file"),

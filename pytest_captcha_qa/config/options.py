@@ -78,6 +78,7 @@ class Chosen(NamedTuple):
 
 _OUTAGES = tuple(outage.value for outage in Outage)
 _SEVERITIES = ("critical", "high", "medium", "low")
+_GATE_MODES = ("off", "report", "enforce")
 _EXIT_CODES = tuple(codes.value for codes in ExitCodes)
 
 OPTIONS: tuple[Option, ...] = (
@@ -128,6 +129,19 @@ OPTIONS: tuple[Option, ...] = (
         "--captcha-run-id", "captcha_run_id", metavar="TEXT", shown_default="CI run and job, else random",
         help="name of this run; names its records",
         variable="CAPTCHA_QA_RUN_ID",
+    ),
+    Option(
+        "--captcha-gate", "captcha_gate", kind=Kind.CHOICE, choices=_GATE_MODES, path="run.gate",
+        shown_default="report where [gate] exists",
+        help="judge the run by the rules of [gate]: only tell, or also answer 10, 11 or 16; after -k, --lf, other "
+        "deselection or in a shard at most report",
+        variable="CAPTCHA_QA_GATE",
+    ),
+    Option(
+        "--captcha-baseline", "captcha_baseline", metavar="REF", shown_default="none", path="run.baseline",
+        help="what the gate compares with: a release, record files, or `previous` (the last complete run of another "
+        "release)",
+        variable="CAPTCHA_QA_BASELINE",
     ),
     Option(
         "--captcha-budget", "captcha_budget", kind=Kind.NUMBER, metavar="N", path="run.budget",

@@ -76,12 +76,19 @@ def environment_rows(settings: Settings, environment: EnvironmentConfig, forms: 
         yield Row(f"env.{name}.{key}", _value(settings.variables, key, chosen.value), chosen.source)
 
 
+def gate_rows(settings: Settings) -> Iterator[Row]:
+    """Yield the rules of the gate; nothing without a table [gate]."""
+    gate = settings.catalog.gate
+    for path, value in _leaves(gate) if gate is not None else ():
+        yield _row(settings.catalog, settings.variables, ("gate", *path), value)
+
+
 def _waiver_rows(catalog: Catalog, forms: Collection[str]) -> Iterator[Row]:
     for place, table in catalog.waivers.items():
-        if table.form in forms:
+        if table.form is None or table.form in forms:
             for key, value in table.model_dump(mode="json", exclude_none=True, exclude={"form"}).items():
                 source = catalog.document.where(("waivers", str(place), key))
-                yield Row(f"waivers.{table.form}.{key}", _visible(key, value), source)
+                yield Row(f"waivers.{table.form or table.rule}.{key}", _visible(key, value), source)
 
 
 def _overridden(row: Option) -> str:

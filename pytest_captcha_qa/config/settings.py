@@ -22,8 +22,10 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig, ReleaseFrom, Ve
 from pytest_captcha_qa.config.variables import Reference, Variables
 from pytest_captcha_qa.config.waivers import waivers_of
 from pytest_captcha_qa.errors import ConfigError, UnknownName
+from pytest_captcha_qa.model.gate import GateMode, GateRules
 from pytest_captcha_qa.model.probing import Severity
 from pytest_captcha_qa.model.url import Url, UrlRefused
+from pytest_captcha_qa.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class RunSettings:
     """What holds for the run whatever its environment; None where nobody said anything.
 
     `budget`: most submits; `allow_production`: hosts named on the command line; `probe_severity`: from which an unsafe
-    probe counts.
+    probe counts; `baseline`: what the gate compares with.
     """
 
     env: str | None
@@ -46,6 +48,8 @@ class RunSettings:
     allow_production: tuple[str, ...]
     exit_codes: ExitCodes
     probe_severity: Severity = Severity.MEDIUM
+    gate: GateMode | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,16 @@ class Settings:
     def folder(self) -> Path:
         """That of the configuration file, where relative paths start and modules of the team are looked for too."""
         return self.variables.folder
+
+    @property
+    def gate(self) -> GateRules | None:
+        """The rules of the gate, None without a table [gate]."""
+        return self.catalog.gate.gate() if self.catalog.gate is not None else None
+
+    @property
+    def rule_waivers(self) -> tuple[Waiver, ...]:
+        """The waivers of rules of the gate, whatever environment is under test."""
+        return tuple(table.waiver() for table in self.catalog.waivers.values() if table.rule is not None)
 
     @property
     def names(self) -> tuple[str, ...]:

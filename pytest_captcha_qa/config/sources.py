@@ -23,6 +23,7 @@ from pytest_captcha_qa.config.options import (
 from pytest_captcha_qa.config.settings import RunSettings, Settings, empty_document
 from pytest_captcha_qa.config.variables import Variables, variable_name
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.gate import GateMode
 from pytest_captcha_qa.model.probing import Severity
 from pytest_captcha_qa.model.url import Origin, UrlRefused
 
@@ -147,6 +148,8 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
         allow_production=tuple(map(_checked_host, hosts if isinstance(hosts, tuple) else ())),
         exit_codes=ExitCodes(str(value("captcha_exit_codes"))),
         probe_severity=Severity(str(value("captcha_probe_severity"))),
+        gate=GateMode(str(value("captcha_gate"))) if value("captcha_gate") is not None else None,
+        baseline=text("captcha_baseline"),
     )
 
 

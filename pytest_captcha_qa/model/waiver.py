@@ -12,7 +12,8 @@ MOST_DAYS = 14
 class Waiver:
     """What is waived, the last day (UTC) on which it is, and why.
 
-    Without a `probe` it is the form's failures, with one what that probe finds at the form.
+    It is the form's failures; with a `probe` what that probe finds at the form; with a `rule` what that rule of the
+    gate says of the form, or of anything where `form` is empty.
     """
 
     form: str
@@ -20,13 +21,14 @@ class Waiver:
     reason: str
     ticket: str | None = None
     probe: str | None = None
+    rule: str | None = None
 
     def expired(self, day: date) -> bool:
         """Return whether its last day lies before that day."""
         return day > self.until
 
     def __str__(self) -> str:
-        """The form, the probe, the ticket and the reason."""
+        """The form, the probe or rule, the ticket and the reason."""
         ticket = f" ({self.ticket})" if self.ticket else ""
-        probe = f" {self.probe}" if self.probe else ""
-        return f"{self.form}{probe}{ticket}: {self.reason}"
+        what = " ".join(filter(None, (self.form, self.probe, self.rule)))
+        return f"{what}{ticket}: {self.reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,18 @@ import pytest
 from pytest_captcha_qa.config import ci, sources
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
-from pytest_captcha_qa.plugin import boundary, collection, junit, limits, options, probes, rendezvous, reports, signals
+from pytest_captcha_qa.plugin import (
+    boundary,
+    collection,
+    gate,
+    junit,
+    limits,
+    options,
+    probes,
+    rendezvous,
+    reports,
+    signals,
+)
 from pytest_captcha_qa.plugin.beside import BesideHooks
 from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
 from pytest_captcha_qa.plugin.explaining import Explainer
@@ -21,6 +32,7 @@ from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
 from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
+from pytest_captcha_qa.plugin.suite import is_unused
 from pytest_captcha_qa.wiring.functions import let_pass
 
 
@@ -32,6 +44,7 @@ class ActiveHooks:
         self._exits = Exits(run) if run.decides else None
         self._explainer = Explainer(run)
         self._interrupted = False
+        self._deselected = 0
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remove the verdict of an earlier run, and what its probes found, so that a crash leaves none."""
@@ -51,6 +64,10 @@ class ActiveHooks:
         collection.prepare(items, self._run)
         limits.give_limits(items, self._run)
         probes.put_destructive_last(items)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Count the captcha tests that somebody has left out."""
+        self._deselected += sum(is_captcha_test(item) and not is_unused(item) for item in items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -112,7 +129,9 @@ class ActiveHooks:
         """Note which record file a worker that is done has written."""
         told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
         if self._exits is not None and told is not None:
-            self._exits.expect_records(told["records"], budget=told["budget"])
+            self._exits.note_deselected(told["deselected"])
+            if "records" in told:
+                self._exits.expect_records(told["records"], budget=told["budget"])
 
     # Reports and the end.
 
@@ -167,15 +186,16 @@ class ActiveHooks:
             session.exitstatus = self._exits.decide(session)
 
     def _tell_records(self, session: pytest.Session) -> None:
-        """Say which file holds this process's records, so that one that vanishes is missed."""
-        if not self._run.started:
-            return
-        name, budget = self._run.engine.record_path.name, self._run.budget
-        if self._exits is not None:
-            self._exits.expect_records(name, budget=budget)
-        else:
-            told = {"records": name, "budget": budget}
+        """Say which file holds this process's records, so that one that vanishes is missed, and what was deselected."""
+        told: dict[str, Any] = {"deselected": self._deselected}
+        if self._run.started:
+            told |= {"records": self._run.engine.record_path.name, "budget": self._run.budget}
+        if self._exits is None:
             session.config.workeroutput[rendezvous.WORKER_INPUT] = told  # type: ignore[attr-defined]
+            return
+        self._exits.note_deselected(self._deselected)
+        if self._run.started:
+            self._exits.expect_records(told["records"], budget=told["budget"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the section `captcha`."""
@@ -197,6 +217,7 @@ def activate(config: pytest.Config) -> None:
     """
     try:
         run = CaptchaRun(config)
+        gate.check(run)
     except ConfigError as error:
         _forget_verdict(config)
         raise pytest.UsageError(error.message) from None

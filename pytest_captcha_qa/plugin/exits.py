@@ -12,11 +12,12 @@ import pytest
 
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.model.record import timestamp
-from pytest_captcha_qa.plugin import reports
+from pytest_captcha_qa.plugin import gate, reports
 from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.records.jsonl import file_stem, safe_name
 from pytest_captcha_qa.records.reading import Run, read
 from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.sarif import write_sarif
 from pytest_captcha_qa.reporting.verdict import Verdict, decide
 from pytest_captcha_qa.reporting.verdict_file import relative, write_verdict
@@ -59,6 +60,8 @@ class Exits:
         self._budget: int | None = None
         self._uncollected = False
         self._unwritten = False
+        self._deselected = 0
+        self._gate: GateAnswer | None = None
         self._selected = 0
         self.ended_by_user = False
         self._began = time.time()
@@ -100,6 +103,10 @@ class Exits:
         """Note how many captcha tests are about to run in this process: none of them need ever report anything."""
         self._selected = selected
 
+    def note_deselected(self, count: int) -> None:
+        """Note how many captcha tests were left out of the run, so that its gate says nothing about the whole."""
+        self._deselected = max(self._deselected, count)
+
     def expect_records(self, name: str, *, budget: int) -> None:
         """Note a record file that must be there in the end, and how many submits its writer knew as the run's most."""
         self._expected_files.add(name)
@@ -129,6 +136,8 @@ class Exits:
     def decide(self, session: pytest.Session) -> int:
         """Return the exit code of the run; the verdict is kept for the summary and written to verdict.json."""
         pytest_exit = int(session.exitstatus)
+        since = datetime.fromtimestamp(int(self._began), UTC)
+        self._gate = gate.answer(self._run, list(self._forms), since=since, deselected=self._deselected)
         self.verdict = self._decided(session, pytest_exit)
         try:
             write_verdict(self.verdict, self.verdict_path, self._run.config.rootpath)
@@ -166,6 +175,7 @@ class Exits:
                 budget=self._run.settings.run.budget or self._budget,
                 budget_given=self._run.settings.run.budget is not None,
                 owners={form.slug: form.owner for form in self._run.environment.forms.values()},
+                gate=self._gate,
             ),
             records,
         )

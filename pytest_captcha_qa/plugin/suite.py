@@ -41,7 +41,7 @@ class SuiteHooks:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Take each test of the suite once, and those for types of which no form is configured not at all."""
         items[:] = _once(items)
-        unused = [item for item in items if self._with_environment and _is_unused(item)]
+        unused = [item for item in items if self._with_environment and is_unused(item)]
         if unused:
             config.hook.pytest_deselected(items=unused)
             items[:] = [item for item in items if item not in unused]
@@ -69,7 +69,8 @@ def _is_ours(item: pytest.Item) -> bool:
     return item.path.resolve().parent in _FOLDERS.values()
 
 
-def _is_unused(item: pytest.Item) -> bool:
+def is_unused(item: pytest.Item) -> bool:
+    """Return whether a test of the suite is for types of which no form is configured."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     wants_a_form = "captcha_form_name" in getattr(item, "fixturenames", ())
     return wants_a_form and "captcha_form_name" not in parameters and _is_ours(item)

@@ -12,6 +12,8 @@ from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.records.runs import Run
 from pytest_captcha_qa.reporting.codes import exit_code_of
 from pytest_captcha_qa.reporting.forms import FormState, FormVerdict, always_counts, sentence_of
+from pytest_captcha_qa.reporting.gate.results import BREACH, NO_BASELINE, NO_DATA
+from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.probing import CONCLUSIVE, ProbeFinding, found_by_probes
 from pytest_captcha_qa.reporting.waiving import WAIVABLE
 from pytest_captcha_qa.reporting.wording import counted
@@ -46,7 +48,7 @@ class Session:
     plugin failed the run. `excused` tests were expected to fail; `flaky` ones failed and passed when they were run
     again. `prices` are per 1000 submits by account. `waivers` are those of the environment's forms, `day` is today in
     UTC. `budget` is the most submits the run was allowed, `budget_given` says that a person set it. `owners` are the
-    teams that answer for the forms.
+    teams that answer for the forms. `gate` is what the gate says of the run, None without one.
     """
 
     pytest_exit: int
@@ -65,6 +67,7 @@ class Session:
     budget: int | None = None
     budget_given: bool = False
     owners: Mapping[str, str | None] = field(default_factory=dict)
+    gate: GateAnswer | None = None
 
 
 def settled_causes(
@@ -105,6 +108,19 @@ def found(
     if session.environment is not None and session.captcha_tests > 0 and unmeasured:
         why = f": {probed[0].form!r}, {probed[0].probe}: {probed[0].reason}" if probed else ""
         yield Cause(11, f"no form was measured by {counted(session.captcha_tests, 'selected captcha test')}{why}")
+    yield from _of_gate(session.gate)
+
+
+def _of_gate(answer: GateAnswer | None) -> Iterator[Cause]:
+    """Yield what an enforced gate holds against the run; of outages and gaps the run's own records tell."""
+    if answer is None or not answer.counts:
+        return
+    if answer.result is None:
+        yield Cause(answer.fault_code, f"the gate could not be judged: {answer.fault}")
+        return
+    for result in answer.result.rules:
+        if result.code in (BREACH, NO_DATA, NO_BASELINE):
+            yield Cause(result.code, result.sentence)
 
 
 def _unreported(causes: Sequence[Cause], forms: Sequence[FormVerdict]) -> Iterator[Cause]:

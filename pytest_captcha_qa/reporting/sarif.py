@@ -5,19 +5,16 @@ Texts are plain, of one line and inert; addresses are relative. Format: OASIS SA
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pytest_captcha_qa import __version__
-from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 from pytest_captcha_qa.reporting.probing import CONCLUSIVE, ProbeFinding
 from pytest_captcha_qa.reporting.wording import one_line
+from pytest_captcha_qa.reporting.writing import write_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.CRITICAL: "error", Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
@@ -41,16 +38,7 @@ def write_sarif(findings: Sequence[ProbeFinding], path: Path, anchor: str) -> No
     Raises:
         RecordError: it cannot be written there.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    content = json.dumps(sarif(findings, anchor), indent=2, ensure_ascii=True, allow_nan=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(content + "\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as failure:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise RecordError(f"the findings cannot be written to {path}: {failure.strerror}") from None
+    write_json(sarif(findings, anchor), path, what="the findings")
 
 
 def _message(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_captcha_qa.model.attempt import KeyMode, Result
 from pytest_captcha_qa.reporting.forms import FormState, FormVerdict, Pool
+from pytest_captcha_qa.reporting.gate.telling import answer_lines
 from pytest_captcha_qa.reporting.matrix import probe_lines
 from pytest_captcha_qa.reporting.shown import BAD as _BAD
 from pytest_captcha_qa.reporting.shown import GOOD as _GOOD
@@ -70,6 +71,7 @@ def summary(
         *_why(verdict.forms),
         *_waivers(verdict.forms),
         *probe_lines(verdict.probes),
+        *answer_lines(verdict.gate),
         *_context(verdict),
         *_reservations(verdict, skipped),
         *_where(verdict, root, verdict_path),

@@ -25,6 +25,7 @@ from pytest_captcha_qa.reporting.forms import (
     FormVerdict,
     judge_form,
 )
+from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.probing import ProbeFinding, all_waived, probe_findings, without_probes
 from pytest_captcha_qa.reporting.waiving import Waiving
 from pytest_captcha_qa.reporting.wording import counted, one_line, plural
@@ -57,7 +58,8 @@ class Verdict:
     selected test is about; `waived_failures` counts the causes that waivers
     took out of the codes; `budget` is the most submits the run was allowed. `weak_evidence` maps each origin whose
     proof is weak to the solves a day a real account gets there, None if unknown; `extension_faults` counts what code of
-    the team has raised while it listened, by module, function and kind; `probes` are what conformance probes found.
+    the team has raised while it listened, by module, function and kind;
+    `probes` are what conformance probes found, `gate` what the gate says.
     """
 
     exit: int
@@ -90,6 +92,7 @@ class Verdict:
     evidence: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     probes: tuple[ProbeFinding, ...] = ()
+    gate: GateAnswer | None = None
 
     @property
     def measured(self) -> int:
@@ -163,6 +166,7 @@ def decide(session: Session, run: Run | None) -> Verdict:
         price=_price(attempts, session.prices),
         owners=session.owners,
         probes=probed,
+        gate=session.gate,
         evidence=evidence_by_form(run, attempts) if run is not None else {},
         **_about(run),
     )

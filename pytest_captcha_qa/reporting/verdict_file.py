@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.reporting.codes import meaning
 from pytest_captcha_qa.reporting.forms import FormVerdict, Pool
+from pytest_captcha_qa.reporting.gate.telling import answer_json
 from pytest_captcha_qa.reporting.probing import ProbeFinding
 from pytest_captcha_qa.reporting.verdict import CodeReasons, Verdict
+from pytest_captcha_qa.reporting.writing import write_json
 
 VERDICT_SCHEMA = 1
 
@@ -44,6 +43,7 @@ def verdict_json(verdict: Verdict, root: Path) -> dict[str, Any]:
         },
         "cost": {"submits": verdict.submits, "price": verdict.price, "budget": verdict.budget},
         "probes": [_probe_json(finding) for finding in verdict.probes],
+        "gate": answer_json(verdict.gate) if verdict.gate is not None else None,
         "flaky": verdict.flaky,
         "lost": verdict.lost,
         "damaged": verdict.damaged,
@@ -60,16 +60,7 @@ def write_verdict(verdict: Verdict, path: Path, root: Path) -> None:
     Raises:
         RecordError: it cannot be written there.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    content = json.dumps(verdict_json(verdict, root), indent=2, ensure_ascii=True, allow_nan=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(content + "\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as failure:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise RecordError(f"the verdict cannot be written to {path}: {failure.strerror}") from None
+    write_json(verdict_json(verdict, root), path, what="the verdict")
 
 
 def relative(path: Path, root: Path) -> str:

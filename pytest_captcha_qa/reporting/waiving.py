@@ -19,7 +19,7 @@ class Waiving:
     """The waivers of a run on one day, and the attempts that tell which forms a failed test fails of."""
 
     def __init__(self, waivers: Iterable[Waiver], day: date, attempts: Iterable[AttemptLine]) -> None:
-        given = list(waivers)
+        given = [waiver for waiver in waivers if waiver.rule is None]
         self._waivers = {waiver.form: waiver for waiver in given if waiver.probe is None}
         self._of_probes = {(waiver.form, waiver.probe): waiver for waiver in given if waiver.probe is not None}
         self._day = day

@@ -18,6 +18,7 @@ from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.forms.widgets import WIDGETS
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import Effect, EnvKind, VerifyVia
+from pytest_captcha_qa.model.gate import GateMode, Rule
 from pytest_captcha_qa.model.identity import PLACEHOLDERS
 from pytest_captcha_qa.model.policy import OnStoreLoss
 
@@ -27,7 +28,7 @@ TITLES = [example.partition("\n")[0] + f" #{number}" for number, example in enum
 ACCOUNT = EXAMPLES[0].partition("\n\n")[0] + "\n\n"
 WORDS = set(re.findall(r"`\{?([a-z0-9_.]+)\}?`", PAGE))
 CHOICES: tuple[type[StrEnum], ...] = (
-    EnvKind, ProviderName, CaptchaType, VerifyVia, Effect, OnStoreLoss, Outage, ExitCodes,
+    EnvKind, ProviderName, CaptchaType, VerifyVia, Effect, OnStoreLoss, Outage, ExitCodes, GateMode, Rule,
 )  # fmt: skip
 
 
@@ -37,7 +38,11 @@ def loaded(text: str, folder: Path) -> Settings:
 
 
 def tables() -> list[type[Table]]:
-    return [RunTable, *(model for model in Table.__subclasses__() if model is not RunTable)]
+    return [RunTable, *(model for model in _below(Table) if model is not RunTable)]
+
+
+def _below(model: type[Table]) -> list[type[Table]]:
+    return [found for direct in model.__subclasses__() for found in (direct, *_below(direct))]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=TITLES)
@@ -84,7 +89,7 @@ def test_what_this_version_speaks_and_drives_is_said_as_it_is() -> None:
     assert set(re.findall(r"`(\w+)`", driven)) == {kind for kind, facts in WIDGETS.items() if facts is not None}
 
 
-def test_later_tables_are_refused_by_name(tmp_path: Path) -> None:
-    assert "gate" in WORDS
-    with pytest.raises(ConfigError, match="gate: is not in this version yet"):
-        loaded("gate = {}\n", tmp_path)
+def test_later_keys_are_refused_by_name(tmp_path: Path) -> None:
+    assert "probes" in WORDS
+    with pytest.raises(ConfigError, match=r"env.staging.probes: is not in this version yet"):
+        loaded(ACCOUNT + '[env.staging]\nkind = "staging"\nprobes = {}\n', tmp_path)

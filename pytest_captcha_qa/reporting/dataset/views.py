@@ -17,22 +17,30 @@ RUNS = f"""
 CREATE TABLE runs AS
 WITH homes AS (
     SELECT *, coalesce(p.env, min(p.env) OVER (PARTITION BY p.run_id)) AS home FROM parts p
+), unknown AS (
+    SELECT part FROM parts WHERE coalesce(release, '') = ''
+), told AS (
+    -- The place of the first attempt costs most, and is asked for only where the header does not say the release.
+    SELECT part, release, count(*) AS attempts, count(*) FILTER (outcome = 'lost') AS lost,
+        min(try_cast(ts AS TIMESTAMPTZ)) AS first_at, max(try_cast(ts AS TIMESTAMPTZ)) AS last_at,
+        min((ts, line)) FILTER (part IN (FROM unknown)) AS place
+    FROM attempt_lines GROUP BY ALL
 ), changes AS (
     SELECT h.run_id, h.home, e.data->>'$.to' AS release, (e.ts, h.position, e.line) AS place
     FROM event_lines e JOIN homes h USING (part)
     WHERE e.name = '{CHANGED}' AND json_type(e.data, '$.to') = 'VARCHAR'
 ), seen AS (
     SELECT run_id, home, release, NULL AS place FROM homes
-    UNION ALL SELECT h.run_id, h.home, l.release, NULL FROM attempt_lines l JOIN homes h USING (part)
+    UNION ALL SELECT h.run_id, h.home, t.release, NULL FROM told t JOIN homes h USING (part)
     UNION ALL SELECT * FROM changes
 ), releases AS (
     SELECT run_id, home, count(DISTINCT release) > 1 AS changed, arg_min(release, place) AS later
     FROM seen WHERE release <> '' GROUP BY ALL
 ), counted AS (
-    SELECT h.run_id, h.home, count(*) AS attempts, count(*) FILTER (l.outcome = 'lost') AS lost,
-        min(try_cast(l.ts AS TIMESTAMPTZ)) AS first_at, max(try_cast(l.ts AS TIMESTAMPTZ)) AS last_at,
-        arg_min(l.release, (l.ts, h.position, l.line)) FILTER (l.release <> '') AS release
-    FROM attempt_lines l JOIN homes h USING (part) GROUP BY ALL
+    SELECT h.run_id, h.home, sum(t.attempts)::BIGINT AS attempts, sum(t.lost)::BIGINT AS lost,
+        min(t.first_at) AS first_at, max(t.last_at) AS last_at,
+        arg_min(t.release, (t.place[1], h.position, t.place[2])) FILTER (t.release <> '') AS release
+    FROM told t JOIN homes h USING (part) GROUP BY ALL
 )
 SELECT h.run_id, h.home AS env,
     coalesce(arg_min(h.release, h.position) FILTER (h.release <> ''), any_value(c.release), any_value(r.later))

@@ -71,6 +71,7 @@ def require_environments(catalog: Catalog) -> None:
     for name in catalog.environments:
         built = Settings(Path("/nowhere"), run, catalog, Variables({}, {}, Path("/nowhere")), {})
         assert built.environment(name).rules().env == name
+        assert built.gate is None or built.gate.of("turnstile", form="signup") is not None
 
 
 def change(tables: Any, path: tuple[str, ...], value: Any) -> None:
@@ -98,5 +99,7 @@ def test_a_misspelt_key_is_never_passed_over(path: tuple[str, ...]) -> None:
     for name in path[:-1]:
         parent = parent[name]
     parent[path[-1] + "x"] = parent.pop(path[-1])
-    with pytest.raises(ConfigError, match=r"x: there is no such|secrets never"):
+    with pytest.raises(
+        ConfigError, match=r"x: there is no such|secrets never|x' is no (time|captcha type|project|form)"
+    ):
         Catalog.of(Document("x.toml", Path("/nowhere"), tables))

@@ -19,11 +19,6 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "[form.signup]",
         "form: there is no such table; did you mean 'forms'?",
     ),
-    "table of a later version": (
-        "[accounts.main]",
-        "[gate]\n[accounts.main]",
-        "gate: is not in this version yet",
-    ),
     "extensions that are no list": (
         "[accounts.main]",
         'extensions = "qa"\n[accounts.main]',

@@ -54,8 +54,11 @@ def test_an_environment_may_allow_longer_waivers(load_text: Loader, small: str) 
         (waiver(reason='""'), "waivers.0.reason: must not be empty"),
         (waiver('"2026-12-10"'), "waivers.0.until: must be a date without quotes, such as 2026-12-10, not a text"),
         (waiver("2026-12-10T08:00:00Z"), "waivers.0.until: must be a date .*, not a date with a time"),
-        (waiver(form="", rule='"min_coverage"'), "waivers.0.rule: is not in this version yet; a waiver is for a form"),
-        (waiver(rule='"p90"'), "waivers.0.rule: is not in this version yet; a waiver is for a form, or for one probe"),
+        (waiver(form="", rule='"p90"'), "waivers.0.rule: 'p90' is no rule of the gate; did you mean 'max_p90'"),
+        (waiver(in_days(15), form="", rule='"max_p90"'), "waivers.0.until: is 15 days from today; .* at most 14 days"),
+        (waiver(form="", probe='"M12"'), "waivers.0.form: is missing: the name of the form"),
+        (waiver(rule='"max_p90"', probe='"M12"'), "waivers.0.probe: is waived at one form, and a rule of the gate by"),
+        (waiver(form="", rule='"max_p90"') * 2, "waivers.1.rule: max_p90 of every form is waived twice"),
         (waiver(probe='"replay"'), "waivers.0.probe: must be the id of a probe, such as M12"),
         (waiver(probe='"M12"') + waiver(probe='"M12"'), "waivers.1.form: probe M12 of 'signup' is waived twice"),
         (waiver(tickt='"QA-1"'), "waivers.0.tickt: there is no such key; did you mean 'ticket'"),
@@ -66,6 +69,15 @@ def test_a_mistake_is_told_in_a_sentence(load_text: Loader, small: str, text: st
     with pytest.raises(ConfigError, match=said) as refused:
         load_text(small + text)
     assert len(refused.value.message.splitlines()) == 1
+
+
+def test_a_rule_of_the_gate_is_waived_for_one_form_or_for_everything(load_text: Loader, small: str) -> None:
+    rules = waiver(rule='"max_p90"') + waiver(form="", rule='"max_p90"')
+    settings = load_text(small + rules)
+    said = [(waiver.form, waiver.rule) for waiver in settings.rule_waivers]
+    assert said == [("signup", "max_p90"), ("", "max_p90")]
+    assert settings.environment("staging").waivers == settings.rule_waivers
+    assert str(settings.rule_waivers[1]) == "max_p90: the backend is being replaced"
 
 
 def test_each_mistake_has_the_line_of_its_own_waiver(load_text: Loader, small: str) -> None:

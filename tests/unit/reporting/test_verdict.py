@@ -5,7 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from pytest_captcha_qa.model.gate import GateMode, Rule
 from pytest_captcha_qa.reporting.causes import Cause, Session
+from pytest_captcha_qa.reporting.gate.results import GateResult, RuleResult, Status
+from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.verdict import decide
 
 NODE = "t.py::test_signup"
@@ -253,3 +256,43 @@ def test_a_test_that_passed_when_it_was_run_again_is_flaky(attempt, run):
 def test_what_the_provider_says_of_its_prices_goes_before_the_accounts_own(attempt, run, told, prices, price):
     first, second = attempt(submits=2, price=told[0]), attempt(submits=1, price=told[1])
     assert decide(replace(GREEN, prices=prices), run(first, second)).price == price
+
+
+def gated(*results: tuple[Status, str], mode: GateMode = GateMode.ENFORCE) -> GateAnswer:
+    rules = tuple(RuleResult(Rule.MAX_P90, status, what) for status, what in results)
+    return GateAnswer(mode, GateResult("staging", "run r1", "1.3.0", ("r1",), rules))
+
+
+@pytest.mark.parametrize(
+    ("status", "pytest_exit", "causes", "expected"),
+    [
+        (Status.BREACHED, 0, [], [10]),
+        (Status.NOT_ENOUGH_DATA, 0, [], [11]),
+        (Status.NO_BASELINE, 0, [], [16]),
+        (Status.NO_VERDICT, 0, [], []),
+        (Status.WARNING, 0, [], []),
+        (Status.WAIVED, 0, [], []),
+        (Status.BREACHED, 1, [], [1, 10]),
+        (Status.BREACHED, 1, [OUTAGE], [10, 12]),
+        (Status.NO_BASELINE, 1, [OUTAGE], [12, 16]),
+        (Status.BREACHED, 2, [], [2, 10]),
+        (Status.BREACHED, 42, [], [42, 10]),
+    ],
+)
+def test_an_enforced_gate_takes_its_place_and_hides_nobody(attempt, run, status, pytest_exit, causes, expected):
+    answer = gated((status, "the page is slow"), mode=GateMode.ENFORCE)
+    verdict = decide(replace(GREEN, pytest_exit=pytest_exit, causes=causes, gate=answer), run(attempt()))
+    assert codes(verdict) == expected
+    assert verdict.gate is answer
+
+
+def test_a_reported_gate_decides_nothing(attempt, run):
+    answer = gated((Status.BREACHED, "the page is slow"), mode=GateMode.REPORT)
+    assert decide(replace(GREEN, gate=answer), run(attempt())).codes == ()
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(GateMode.ENFORCE, [4]), (GateMode.REPORT, [])])
+def test_a_gate_that_cannot_be_judged_is_never_green_where_it_counts(attempt, run, mode, expected):
+    answer = GateAnswer(mode, fault="a record file cannot be read", fault_code=4)
+    verdict = decide(replace(GREEN, gate=answer), run(attempt()))
+    assert codes(verdict) == expected

@@ -48,6 +48,7 @@ def test_the_file_says_everything_a_ci_branches_on(attempt, run, tmp_path):
         "time_scale": 0.02,
         "captcha_tests": 1,
         "probes": [],
+        "gate": None,
         "forms": {
             "signup": {
                 "verdict": "ok",
