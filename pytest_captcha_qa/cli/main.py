@@ -17,6 +17,7 @@ from pytest_captcha_qa.cli.compare import compare
 from pytest_captcha_qa.cli.explain import explain
 from pytest_captcha_qa.cli.forget import forget
 from pytest_captcha_qa.cli.gate import gate
+from pytest_captcha_qa.cli.report import report
 from pytest_captcha_qa.cli.sandbox import sandbox
 from pytest_captcha_qa.cli.standin import standin
 from pytest_captcha_qa.cli.state import state
@@ -42,6 +43,9 @@ app.command()(compare)
 app.command()(explain)
 app.command()(forget)
 app.command()(gate)
+app.command()(report)
+app.command()(gate)
+app.command()(forget)
 app.command()(sandbox)
 app.command()(state)
 app.command()(standin)

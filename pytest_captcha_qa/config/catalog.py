@@ -43,6 +43,7 @@ class RunTable(Table):
     probe_severity: Severity | None = None
     gate: GateMode | None = None
     baseline: Text | None = None
+    dashboard: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,11 @@ OPTIONS: tuple[Option, ...] = (
         variable="CAPTCHA_QA_BASELINE",
     ),
     Option(
+        "--captcha-dashboard", "captcha_dashboard", metavar="PATH", shown_default="none", path="run.dashboard",
+        help="write the dashboard there at the end: one HTML file about this run and the history in its records",
+        variable="CAPTCHA_QA_DASHBOARD",
+    ),
+    Option(
         "--captcha-budget", "captcha_budget", kind=Kind.NUMBER, metavar="N", path="run.budget",
         shown_default="twice the selected captcha tests",
         help="most captchas this run may submit to the provider",

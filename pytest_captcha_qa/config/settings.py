@@ -33,7 +33,8 @@ class RunSettings:
     """What holds for the run whatever its environment; None where nobody said anything.
 
     `budget`: most submits; `allow_production`: hosts named on the command line; `probe_severity`: from which an unsafe
-    probe counts; `baseline`: what the gate compares with.
+    probe counts; `baseline`: what gate and dashboard compare with; `dashboard`: where
+    its page goes.
     """
 
     env: str | None
@@ -50,6 +51,7 @@ class RunSettings:
     probe_severity: Severity = Severity.MEDIUM
     gate: GateMode | None = None
     baseline: str | None = None
+    dashboard: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

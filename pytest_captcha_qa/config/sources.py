@@ -134,11 +134,11 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
     def text(dest: str) -> str | None:
         return None if value(dest) is None else str(value(dest))
 
-    budget, hosts = value("captcha_budget"), value("captcha_allow_production")
+    budget, hosts, page = value("captcha_budget"), value("captcha_allow_production"), text("captcha_dashboard")
     return RunSettings(
         env=text("captcha_env"),
         required=value("captcha_required") is True,
-        records=_records_base(chosen, start, root, folder) / str(value("captcha_records")),
+        records=_base("captcha_records", chosen, start, root, folder) / str(value("captcha_records")),
         release=text("captcha_release"),
         run_id=_checked_run_id(chosen.get("captcha_run_id")),
         budget=budget if isinstance(budget, int) else None,
@@ -150,6 +150,7 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
         probe_severity=Severity(str(value("captcha_probe_severity"))),
         gate=GateMode(str(value("captcha_gate"))) if value("captcha_gate") is not None else None,
         baseline=text("captcha_baseline"),
+        dashboard=_base("captcha_dashboard", chosen, start, root, folder) / page if page else None,
     )
 
 
@@ -160,15 +161,15 @@ def records_without_file(
     row = option("captcha_records")
     found = choose(row, command_line=options, ini=ini, environ=environ)
     chosen = {} if found is None else {row.dest: found}
-    return _records_base(chosen, start, root, root) / str(found.value if found else row.default)
+    return _base(row.dest, chosen, start, root, root) / str(found.value if found else row.default)
 
 
-def _records_base(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) -> Path:
-    """Return where a relative folder starts: where it was written, for the command line where one stands."""
-    source = chosen["captcha_records"].source if "captcha_records" in chosen else DEFAULT
+def _base(dest: str, chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) -> Path:
+    """Return where a relative path starts: where it was written, for the command line where one stands."""
+    source = chosen[dest].source if dest in chosen else DEFAULT
     if source == DEFAULT or source.startswith("ini "):
         return root
-    return start if source.startswith("--") or source == option("captcha_records").variable else folder
+    return start if source.startswith("--") or source == option(dest).variable else folder
 
 
 def _checked_run_id(given: Chosen | None) -> str | None:

@@ -15,6 +15,7 @@ from pytest_captcha_qa.errors import ConfigError, RecordError
 from pytest_captcha_qa.plugin import (
     boundary,
     collection,
+    dashboard,
     gate,
     junit,
     limits,
@@ -50,6 +51,7 @@ class ActiveHooks:
         """Remove the verdict of an earlier run, and what its probes found, so that a crash leaves none."""
         if self._exits is not None and not session.config.option.collectonly:
             forget_earlier(self._exits.verdict_path, findings=probes.asked_for(session.config))
+            dashboard.forget(self._run)
 
     # Collection.
 
@@ -218,6 +220,7 @@ def activate(config: pytest.Config) -> None:
     try:
         run = CaptchaRun(config)
         gate.check(run)
+        dashboard.check(run)
     except ConfigError as error:
         _forget_verdict(config)
         raise pytest.UsageError(error.message) from None

@@ -12,13 +12,14 @@ import pytest
 
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.model.record import timestamp
-from pytest_captcha_qa.plugin import gate, reports
+from pytest_captcha_qa.plugin import dashboard, gate, reports
 from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.records.jsonl import file_stem, safe_name
 from pytest_captcha_qa.records.reading import Run, read
 from pytest_captcha_qa.reporting.causes import Cause, Session
 from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.sarif import write_sarif
+from pytest_captcha_qa.reporting.shown import SummaryLine
 from pytest_captcha_qa.reporting.verdict import Verdict, decide
 from pytest_captcha_qa.reporting.verdict_file import relative, write_verdict
 
@@ -66,6 +67,7 @@ class Exits:
         self.ended_by_user = False
         self._began = time.time()
         self.verdict: Verdict | None = None
+        self.dashboard: SummaryLine | None = None
 
     def see(self, report: pytest.TestReport) -> None:
         """Take one report into account."""
@@ -147,6 +149,7 @@ class Exits:
             self._unwritten = True
             self._causes.append(Cause(error.exit_code, error.message))
             self.verdict = self._decided(session, pytest_exit)
+        self.dashboard = dashboard.write(self._run, self._gate)
         return self.verdict.exit
 
     @property

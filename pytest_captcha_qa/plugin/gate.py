@@ -32,7 +32,9 @@ def check(run: CaptchaRun) -> None:
     if not run.decides or run.settings.run.gate is GateMode.OFF:
         return
     if run.settings.gate is None:
-        for dest in ("captcha_gate", "captcha_baseline"):
+        # The dashboard compares with the baseline, too.
+        needing = ("captcha_gate", "captcha_baseline") if run.settings.run.dashboard is None else ("captcha_gate",)
+        for dest in needing:
             if dest in run.settings.chosen:
                 label = run.settings.catalog.document.label
                 raise ConfigError(

@@ -20,3 +20,5 @@ def print_summary(reporter: pytest.TerminalReporter, exits: Exits) -> None:
         exits.verdict, root=root, verdict_path=exits.written_verdict, skipped=exits.skipped, width=width
     ):
         reporter.write_line(line.text, **line.markup)
+    if exits.dashboard is not None:
+        reporter.write_line(exits.dashboard.text, **exits.dashboard.markup)

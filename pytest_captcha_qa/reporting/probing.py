@@ -61,8 +61,13 @@ class ProbeFinding:
 
 def probe_findings(run: Run | None, waiving: Waiving) -> tuple[ProbeFinding, ...]:
     """Return the findings of a run; of a probe that ran again, as in a rerun, the last one that found anything out."""
+    return findings_of(run.events if run is not None else (), waiving)
+
+
+def findings_of(events: Iterable[EventLine], waiving: Waiving) -> tuple[ProbeFinding, ...]:
+    """Return the findings among the events of a run, in their order; of a probe that ran again, as `probe_findings`."""
     found: dict[tuple[str, str], ProbeFinding] = {}
-    for event in run.events if run is not None else ():
+    for event in events:
         if event.name != PROBE or (finding := _read(event, waiving)) is None:
             continue
         before = found.get((finding.form, finding.probe))

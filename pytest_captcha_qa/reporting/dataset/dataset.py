@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,8 @@ class Dataset:
         """Take over an open database and its private folder; `widened` makes the fields that are seldom asked for."""
         self._connection = connection
         self._folder = folder
+        # Lines of records lie there, so it goes also where nobody closes.
+        self._removed = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._widened = widened
         self.damaged = found.damaged
         self.problems = tuple(found.problems[:NAMED_PROBLEMS])
@@ -69,7 +72,7 @@ class Dataset:
     def close(self) -> None:
         """Let go of the database and of its private folder."""
         self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._removed()
 
     def __enter__(self) -> Dataset:
         return self

@@ -153,12 +153,14 @@ def test_a_relative_folder_starts_where_it_was_written(tmp_path: Path) -> None:
     start, config = tmp_path / "start", tmp_path / "conf"
     start.mkdir()
     config.mkdir()
-    (config / "c.toml").write_text(FILE)
+    (config / "c.toml").write_text(f'{FILE}dashboard = "page.html"\n')
     named = {"captcha_config": "conf/c.toml"}
     of_file = load(tmp_path, tmp_path, options=named, ini={}, environ={})
     assert of_file.run.records == config / "file"
-    of_line = load(start, tmp_path, options={"captcha_records": "r"}, ini={}, environ={})
+    assert of_file.run.dashboard == config / "page.html"
+    of_line = load(start, tmp_path, options={"captcha_records": "r", "captcha_dashboard": "d"}, ini={}, environ={})
     assert of_line.run.records == start / "r"
+    assert of_line.run.dashboard == start / "d"
     of_ini = load(start, tmp_path, options={}, ini={"captcha_records": "r"}, environ={})
     assert of_ini.run.records == tmp_path / "r"
 

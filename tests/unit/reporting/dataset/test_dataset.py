@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import gzip
 from pathlib import Path
 
@@ -145,3 +146,12 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(ConfigError, match=f"{path} cannot be read: permission is denied"):
         open_dataset([path])
+
+
+def test_the_private_folder_goes_also_where_nobody_closes(tmp_path: Path):
+    dataset = open_dataset([write_run(tmp_path, "r1")])
+    folder = dataset._folder
+    assert folder.is_dir()
+    del dataset
+    gc.collect()
+    assert not folder.exists()

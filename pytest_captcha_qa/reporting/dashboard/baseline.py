@@ -1,0 +1,60 @@
+"""What a page compares with: a release, the previous one, or the release in other record files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_captcha_qa.errors import BaselineMissing, ConfigError
+from pytest_captcha_qa.reporting.wording import some_of
+
+_SIGNS_OF_A_PATH = ("/", "\\", "*", "?", "[", ".jsonl", ".parquet")
+_RELEASES = (
+    "SELECT env, list(DISTINCT release) FILTER (release IS NOT NULL) FROM runs WHERE env IS NOT NULL GROUP BY env"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What was named: a release, `previous`, or record files with the releases in them by environment.
+
+    The records of such files are read with all others, so that trends show them, too.
+    """
+
+    reference: str | None = None
+    records: tuple[Path, ...] = ()
+    releases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def asked_in(self, env: str) -> tuple[str | None, str | None]:
+        """Return the release to compare with in an environment, and why there is none."""
+        if not self.records:
+            return self.reference, None
+        named = self.releases.get(env)
+        if named is None:
+            return None, f"the baseline {self.reference} holds no run of environment {env!r}"
+        if len(named) == 1:
+            return named[0], None
+        what = (
+            f"holds several releases ({some_of([*named])}); name one of them" if named else "does not know its release"
+        )
+        return None, f"the baseline {self.reference} {what}"
+
+
+def find_baseline(reference: str | None, folder: Path) -> Baseline:
+    """Return what a reference means; record files are looked for below `folder`.
+
+    Raises:
+        BaselineMissing: the files cannot be read.
+    """
+    path = folder / (reference or "")
+    if reference is None or not (path.exists() or any(sign in reference for sign in _SIGNS_OF_A_PATH)):
+        return Baseline(reference)
+    from pytest_captcha_qa.reporting.dataset import open_dataset
+
+    try:
+        with open_dataset([path]) as dataset:
+            found = dataset.rows(_RELEASES)
+    except ConfigError as error:
+        raise BaselineMissing(f"the baseline {reference} cannot be read: {error.message}") from None
+    return Baseline(reference, (path,), {str(env): releases or () for env, releases in found})

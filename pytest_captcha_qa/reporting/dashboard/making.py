@@ -1,0 +1,77 @@
+"""From record files to the page on disk, for pytest and `captcha-qa report` alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_captcha_qa.errors import RecordError
+from pytest_captcha_qa.reporting.dashboard.asking import Asked
+
+if TYPE_CHECKING:
+    from pytest_captcha_qa.reporting.dashboard.model import Dashboard
+
+EXTRA = ("altair", "duckdb", "jinja2", "numpy", "scipy", "vl_convert")
+
+
+def missing_extra() -> str | None:
+    """Return in a sentence that the extra is not installed, None if it is; nothing is imported."""
+    if all(find_spec(name) is not None for name in EXTRA):
+        return None
+    return "the dashboard needs the extra `dashboard`; install it with: pip install 'pytest-captcha-qa[dashboard]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The page that was written: where, how large, and what it says first."""
+
+    path: Path
+    size: int
+    page: Dashboard
+
+
+def make_dashboard(sources: Sequence[Path], asked: Asked) -> Made:
+    """Write the page about the records in files, folders and patterns to `asked.page`.
+
+    Raises:
+        ConfigError: the extra is missing, a file cannot be read, or what is asked for has no record.
+        RecordError: the page cannot be made of these records, or not be written there.
+    """
+    import duckdb
+
+    from pytest_captcha_qa.reporting.dashboard.data import collect
+    from pytest_captcha_qa.reporting.dashboard.page import render
+    from pytest_captcha_qa.reporting.dataset import open_dataset
+
+    try:
+        with open_dataset(sources) as dataset:
+            page = collect(dataset, asked)
+    except duckdb.Error as failure:
+        raise RecordError(f"the dashboard cannot be made of these records ({type(failure).__name__})") from None
+    text = render(page).encode("utf-8", "backslashreplace")
+    _write(text, asked.page)
+    return Made(asked.page, len(text), page)
+
+
+def forget_earlier(path: Path) -> None:
+    """Remove the page of an earlier run; where it cannot be removed, writing the new one will say why."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _write(text: bytes, path: Path) -> None:
+    """Write in one step: a reader sees the old page or the whole new one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(text)
+        draft.replace(path)
+    except OSError as failure:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise RecordError(f"the dashboard cannot be written to {path}: {failure.strerror}") from None

@@ -1,0 +1,207 @@
+"""What the page shows besides figures, straight from SQL: distributions, the time line, slow attempts, runs.
+
+All heavy work is DuckDB's: what comes back is a few thousand rows at most, however long the history is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+
+from pytest_captcha_qa.reporting.dashboard.asking import Judged
+from pytest_captcha_qa.reporting.dashboard.formats import seconds, shown
+from pytest_captcha_qa.reporting.dashboard.model import Bar, Level, Moment, RunRow, Slow, Tag
+from pytest_captcha_qa.reporting.dashboard.releases import UNKNOWN
+from pytest_captcha_qa.reporting.dataset import Dataset
+from pytest_captcha_qa.reporting.figures import Pool
+from pytest_captcha_qa.reporting.wording import some_of
+
+MOST_RUNS = 30
+MOST_SLOW = 60
+MOST_MOMENTS = 1200
+_FEWEST_BINS, _MOST_BINS = 6, 24
+
+_OURS = "coalesce(page, 0) + coalesce(submit, 0) + coalesce(verify, 0)"
+_ANY_OF_OURS = "(page IS NOT NULL OR submit IS NOT NULL OR verify IS NOT NULL)"
+# side, its seconds, the rows that have them
+_SIDES = (
+    ("wait", "provider", "wait", "wait IS NOT NULL AND source IN ('solved', 'prefetched')"),
+    ("ours", "ours", _OURS, _ANY_OF_OURS),
+)
+_POOL = "env, project, type, provider, key_mode, time_scale"
+
+_SPREAD = """
+WITH chosen AS (SELECT unnest($envs) AS env, unnest($releases) AS release),
+times AS (
+    SELECT {pool}, release, {value} AS x FROM positive JOIN chosen USING (env, release) WHERE {rows} AND NOT outage
+),
+ranges AS (
+    SELECT {pool}, min(x) AS low, greatest(quantile_cont(x, 0.99), min(x) + 0.05) * 1.001 AS high,
+        greatest({fewest}, least({most}, ceil(sqrt(count(*))))) AS bins
+    FROM times GROUP BY ALL
+), binned AS (
+    SELECT {pool}, release, low, (high - low) / bins AS width, bins, floor((x - low) / (high - low) * bins) AS bin
+    FROM times JOIN ranges USING ({pool})
+)
+SELECT {pool}, release, low + bin * width, low + (bin + 1) * width, count(*),
+    count(*) / sum(count(*)) OVER (PARTITION BY {pool}, release), bin
+FROM binned GROUP BY {pool}, release, low, width, bins, bin QUALIFY bin < bins ORDER BY {pool}, release, bin
+"""
+
+
+def bars(dataset: Dataset, judged: Sequence[Judged], keys: Mapping[Pool, str]) -> Iterator[Bar]:
+    """Yield the distributions of the judged releases and their baselines, by pool and side."""
+    named = [(one.env, release) for one in judged for release in (one.candidate, one.baseline) if release is not None]
+    newest = {(one.env, one.candidate) for one in judged}
+    chosen = {"envs": [env for env, _ in named], "releases": [release for _, release in named]}
+    for chart, side, value, rows in _SIDES:
+        query = _SPREAD.format(pool=_POOL, value=value, rows=rows, fewest=_FEWEST_BINS, most=_MOST_BINS)
+        for *pool, release, start, end, count, share, _ in dataset.rows(query, chosen) if named else ():
+            key = keys.get(Pool(*pool))
+            if key is not None:
+                new = (pool[0], release) in newest
+                yield Bar(pool=key, chart=f"spread-{chart}", side=side, release=release, newest=new,
+                          start=start, end=end, count=count, share=share)  # fmt: skip
+
+
+_FAULTS = """
+SELECT env, project, type, date_trunc($step, ts) AS start, max(ts), fault_kind, list_sort(list(DISTINCT slug)), count(*)
+FROM (
+    SELECT *, CASE WHEN outcome = 'lost' THEN 'lost' ELSE coalesce(fault, '') END AS fault_kind FROM attempts
+    WHERE ts IS NOT NULL AND NOT (purpose = 'probe' AND expect = 'refuse') AND list_contains($envs, env)
+) WHERE fault_kind IN ('lost', 'product', 'provider', 'infrastructure', 'undetermined')
+GROUP BY ALL ORDER BY start DESC LIMIT $most
+"""
+_EVENTS = """
+SELECT env, date_trunc($step, ts) AS start, max(ts), name, count(*) FROM events
+WHERE ts IS NOT NULL AND list_contains($names, name) AND list_contains($envs, env)
+GROUP BY ALL ORDER BY start DESC LIMIT $most
+"""
+_FAULT_KINDS = {
+    "product": ("product failure", Level.BAD),
+    "lost": ("lost attempt", Level.BAD),
+    "provider": ("provider", Level.WARN),
+    "infrastructure": ("infrastructure", Level.WARN),
+    "undetermined": ("undetermined", Level.UNKNOWN),
+}
+_EVENT_KINDS = {
+    "store_degraded": ("store", Level.WARN, "the shared store was lost"),
+    "store_back": ("store", Level.GOOD, "the shared store was back"),
+    "submitted_alone": ("store", Level.WARN, "submitted without the shared store"),
+    "token_lost": ("token", Level.WARN, "a read-once token was lost"),
+    "submit_unknown": ("token", Level.WARN, "a submit was perhaps paid, its id is unknown"),
+    "submit_maybe_posted": ("token", Level.WARN, "a form was perhaps posted before a crash"),
+    "task_orphaned": ("token", Level.WARN, "a task has no owner any more"),
+    "token_refused_once": ("token", Level.WARN, "a fresh token was refused, a second one accepted"),
+    "release_changed": ("release changed", Level.WARN, "the release changed during a run"),
+    "key_not_closed": ("store", Level.WARN, "a key could not be closed in the store"),
+}
+_SPAN = "SELECT min(ts), max(ts) FROM attempts WHERE list_contains($envs, env)"
+_STEPS = ((14, "hour"), (500, "day"), (4000, "week"))
+
+
+def moments(dataset: Dataset, envs: Sequence[str]) -> list[Moment]:
+    """Return outages and degradations, the oldest first, summed up by hour, day, week or month: as history is long."""
+    asked: dict[str, Any] = {"envs": list(envs), "step": _step(dataset, envs), "most": MOST_MOMENTS}
+    found = [
+        Moment(tag=Tag(env, project, kind_of, _only(slugs)), start=iso(start), end=iso(end),
+               kind=_FAULT_KINDS[fault][0], level=_FAULT_KINDS[fault][1], what=_forms(slugs), count=count)
+        for env, project, kind_of, start, end, fault, slugs, count in dataset.rows(_FAULTS, asked)
+    ]  # fmt: skip
+    for env, start, end, name, count in dataset.rows(_EVENTS, asked | {"names": list(_EVENT_KINDS)}):
+        kind, level, what = _EVENT_KINDS[name]
+        found.append(
+            Moment(tag=Tag(env), start=iso(start), end=iso(end), kind=kind, level=level, what=what, count=count)
+        )
+    return sorted(found, key=lambda one: (one.start, one.kind))[-MOST_MOMENTS:]
+
+
+def _only(slugs: Sequence[str]) -> str | None:
+    return slugs[0] if len(slugs) == 1 else None
+
+
+def _forms(slugs: Sequence[str]) -> str:
+    return some_of([shown(slug, 40) for slug in slugs])
+
+
+def _step(dataset: Dataset, envs: Sequence[str]) -> str:
+    first, last = dataset.rows(_SPAN, {"envs": list(envs)})[0]
+    days = (last - first).days if first is not None else 0
+    return next((step for most, step in _STEPS if days < most), "month")
+
+
+_SLOW = """
+WITH chosen AS (SELECT unnest($envs) AS env, unnest($releases) AS release)
+SELECT env, project, type, slug, ts, {value} AS x, wait, page, submit, verify, release, run_id, outcome, file, line
+FROM positive JOIN chosen USING (env, release) WHERE {rows}
+QUALIFY row_number() OVER (PARTITION BY {pool}, slug ORDER BY x DESC, file, line) <= 3
+ORDER BY x DESC, file, line LIMIT {most}
+"""
+
+
+def slowest(dataset: Dataset, judged: Sequence[Judged], page: Path) -> list[Slow]:
+    """Return the slowest attempts of the judged releases, three of a form and side at most; links lead from `page`."""
+    named = [one for one in judged if one.candidate is not None]
+    chosen = {"envs": [one.env for one in named], "releases": [one.candidate for one in named]}
+    found = []
+    for _, side, value, rows in _SIDES:
+        query = _SLOW.format(pool=_POOL, value=value, rows=rows, most=MOST_SLOW)
+        for env, project, kind, slug, ts, x, wait, *ours, release, run, outcome, file, line in (
+            dataset.rows(query, chosen) if named else ()
+        ):
+            record, link = _record(file, line, page)
+            found.append(
+                Slow(tag=Tag(env, project, kind, slug), ts=iso(ts), side=side, seconds=x, parts=_parts(wait, ours),
+                     release=release, run_id=run, outcome=outcome, record=record, link=link)
+            )  # fmt: skip
+    return found
+
+
+def _parts(wait: float | None, ours: Sequence[float | None]) -> str:
+    named = zip(("wait", "page", "submit", "verify"), (wait, *ours), strict=True)
+    return ", ".join(f"{name} {seconds(value)}" for name, value in named if value is not None)
+
+
+def _record(file: str, line: int | None, page: Path) -> tuple[str, str | None]:
+    """Return where a record stands in words, and the link from the page; a file on another drive or gone has none."""
+    if not Path(file).is_file():
+        return f"{file}, line {line}", None
+    try:
+        way = os.path.relpath(Path(file).absolute(), page.absolute().parent)
+    except ValueError:
+        return f"{file}, line {line}", None
+    # A leading "./" keeps a file name with a colon from being read as a scheme.
+    link = "./" + quote(PurePath(way).as_posix().encode(errors="surrogateescape")) + (f"#L{line}" if line else "")
+    return f"{PurePath(way).as_posix()}, line {line}" if line else PurePath(way).as_posix(), link
+
+
+_RUNS = """
+SELECT run_id, env, release, started_at, attempts, lost, complete, release_changed, time_scale, count(*) OVER ()
+FROM runs WHERE list_contains($envs, env) ORDER BY started_at DESC NULLS LAST, run_id LIMIT {most}
+"""
+
+
+def runs(dataset: Dataset, envs: Sequence[str]) -> list[RunRow]:
+    """Return the newest runs."""
+    return [
+        RunRow(tag=Tag(env), run_id=run, release=release or UNKNOWN, started=iso(started), attempts=attempts,
+               lost=lost, complete=complete, remark=_remark(changed, scale))
+        for run, env, release, started, attempts, lost, complete, changed, scale, _ in dataset.rows(
+            _RUNS.format(most=MOST_RUNS), {"envs": list(envs)}
+        )
+    ]  # fmt: skip
+
+
+def _remark(changed: bool, scale: float) -> str:
+    said = ["its release changed while it ran"] if changed else []
+    said += [f"times are scaled by {scale:g}"] if scale != 1 else []
+    return "; ".join(said)
+
+
+def iso(moment: datetime | None) -> str:
+    """Return a time as the page writes it into its data: UTC, to the second; empty for none."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else ""

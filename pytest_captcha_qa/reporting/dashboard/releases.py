@@ -1,0 +1,79 @@
+"""Which releases there are, in which order, and which two of an environment are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytest_captcha_qa.errors import BaselineMissing, UnknownName
+from pytest_captcha_qa.reporting.comparison import previous_release
+from pytest_captcha_qa.reporting.dashboard.asking import Judged
+from pytest_captcha_qa.reporting.dashboard.baseline import Baseline
+from pytest_captcha_qa.reporting.dataset import Dataset
+
+UNKNOWN = "unknown"
+PREVIOUS = "previous"
+
+_ENVIRONMENTS = "SELECT env FROM runs WHERE env IS NOT NULL GROUP BY env ORDER BY env"
+_RELEASES = """
+SELECT env, release FROM (
+    SELECT env, coalesce(release, '') AS release, min(started_at) AS first FROM runs WHERE env IS NOT NULL GROUP BY ALL
+    UNION ALL
+    SELECT env, coalesce(release, ''), min(ts) FROM attempts WHERE env IS NOT NULL GROUP BY ALL
+) GROUP BY env, release ORDER BY env, min(first) NULLS FIRST, release
+"""
+_NEWEST = """
+SELECT env, release, max(started_at) AS last FROM runs
+WHERE env IS NOT NULL AND attempts > 0 GROUP BY env, release ORDER BY last DESC NULLS LAST, release
+"""
+
+
+def environments(dataset: Dataset, wanted: str | None) -> list[str]:
+    """Return the environments of the page.
+
+    Raises:
+        UnknownName: `wanted` has no record.
+    """
+    known = [str(env) for (env,) in dataset.rows(_ENVIRONMENTS)]
+    if wanted is None:
+        return known
+    if wanted not in known:
+        raise UnknownName.among("environment", wanted, known, where="these records")
+    return [wanted]
+
+
+def ordered(dataset: Dataset, envs: Sequence[str]) -> dict[str, list[str]]:
+    """Return the releases of each environment, the oldest first; attempts without one have the release ''."""
+    found: dict[str, list[str]] = {env: [] for env in envs}
+    for env, release in dataset.rows(_RELEASES):
+        if env in found:
+            found[env].append(str(release))
+    return found
+
+
+def judged(
+    dataset: Dataset, releases: Mapping[str, Sequence[str]], *, candidate: str | None, baseline: Baseline
+) -> list[Judged]:
+    """Return what is compared with what, by environment; without a baseline with the previous release.
+
+    Raises:
+        UnknownName: no environment has the candidate.
+        BaselineMissing: no environment has the baseline.
+    """
+    known = {release for listed in releases.values() for release in listed if release}
+    if candidate is not None and candidate not in known:
+        raise UnknownName.among("release", candidate, known, where="these records")
+    newest = [(str(env), release) for env, release, _ in dataset.rows(_NEWEST)]
+    found = []
+    for env, listed in releases.items():
+        older, fault = baseline.asked_in(env)
+        others = (release for there, release in newest if there == env and release != older)
+        release = candidate if candidate in listed else next(others, None)
+        if older in (None, PREVIOUS) and fault is None and release is not None:
+            older = previous_release(dataset, env, release)
+        elif older not in (None, *listed):
+            older, fault = None, f"the baseline {older!r} has no record in environment {env!r}"
+        found.append(Judged(env, release, older if older != release else None, fault))
+    faults = [one.fault for one in found if one.fault is not None]
+    if faults and len(faults) == len(found):
+        raise BaselineMissing(faults[0])
+    return found
