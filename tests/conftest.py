@@ -59,7 +59,8 @@ class PytestRun:
 
     @property
     def record_files(self) -> list[Path]:
-        return sorted(self.folder.glob("reports/records/*/*.jsonl"))
+        """Those of the last run last: two runs of one second have names in no order."""
+        return sorted(self.folder.glob("reports/records/*/*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
 
     @property
     def lines(self) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ class RunTable(Table):
     """What holds for a run whatever the environment; options override it."""
 
     records: Text | None = None
+    metrics: Text | None = None
     budget: Whole | None = None
     outage: Outage | None = None
     exit_codes: ExitCodes | None = None

@@ -121,6 +121,11 @@ OPTIONS: tuple[Option, ...] = (
         ini="captcha_records", variable="CAPTCHA_QA_RECORDS",
     ),
     Option(
+        "--captcha-metrics", "captcha_metrics", metavar="PATH", shown_default="none", path="run.metrics",
+        help="Prometheus textfile (.prom) to which the figures of the run are added",
+        ini="captcha_metrics", variable="CAPTCHA_QA_METRICS",
+    ),
+    Option(
         "--captcha-release", "captcha_release", metavar="TEXT", shown_default="what the environment says",
         help="version of the site under test",
         variable="CAPTCHA_QA_RELEASE", path="env.*.release_env",

@@ -49,6 +49,7 @@ class RunSettings:
     allow_production: tuple[str, ...]
     exit_codes: ExitCodes
     probe_severity: Severity = Severity.MEDIUM
+    metrics: Path | None = None
     gate: GateMode | None = None
     baseline: str | None = None
     dashboard: Path | None = None

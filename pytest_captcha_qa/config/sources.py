@@ -148,6 +148,7 @@ def _run(chosen: Mapping[str, Chosen], start: Path, root: Path, folder: Path) ->
         allow_production=tuple(map(_checked_host, hosts if isinstance(hosts, tuple) else ())),
         exit_codes=ExitCodes(str(value("captcha_exit_codes"))),
         probe_severity=Severity(str(value("captcha_probe_severity"))),
+        metrics=_checked_textfile(chosen.get("captcha_metrics"), _base("captcha_metrics", chosen, start, root, folder)),
         gate=GateMode(str(value("captcha_gate"))) if value("captcha_gate") is not None else None,
         baseline=text("captcha_baseline"),
         dashboard=_base("captcha_dashboard", chosen, start, root, folder) / page if page else None,
@@ -170,6 +171,15 @@ def _base(dest: str, chosen: Mapping[str, Chosen], start: Path, root: Path, fold
     if source == DEFAULT or source.startswith("ini "):
         return root
     return start if source.startswith("--") or source == option(dest).variable else folder
+
+
+def _checked_textfile(given: Chosen | None, base: Path) -> Path | None:
+    if given is None:
+        return None
+    path = base / str(given.value)
+    if path.suffix != ".prom":
+        raise ConfigError(f"{given.source}: {given.value!r} must end in .prom, or node_exporter does not read it")
+    return path
 
 
 def _checked_run_id(given: Chosen | None) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,15 +35,18 @@ from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
 from pytest_captcha_qa.plugin.suite import is_unused
+from pytest_captcha_qa.reporting.verdict import Verdict
 from pytest_captcha_qa.wiring.functions import let_pass
+
+_ALLURE_TOO_OLD = "allure: its results lack captcha steps; they need pip install -U 'pytest-captcha-qa[allure]'"
 
 
 class ActiveHooks:
     """Forwards pytest's hooks to the run and, in the process that decides, to its exits."""
 
-    def __init__(self, run: CaptchaRun) -> None:
+    def __init__(self, run: CaptchaRun, exits: Exits | None) -> None:
         self._run = run
-        self._exits = Exits(run) if run.decides else None
+        self._exits = exits
         self._explainer = Explainer(run)
         self._interrupted = False
         self._deselected = 0
@@ -227,14 +231,45 @@ def activate(config: pytest.Config) -> None:
     probes.select(config)
     let_pass(pytest.exit.Exception)  # it is an ordinary Exception, unlike pytest's other outcomes
     config.stash[RUN] = run
-    config.pluginmanager.register(ActiveHooks(run), "captcha-qa-active")
+    exits = Exits(run) if run.decides else None
+    config.pluginmanager.register(ActiveHooks(run, exits), "captcha-qa-active")
     if probes.has_destructive(config):
         config.pluginmanager.register(BesideHooks(run), "captcha-qa-beside")
     masking = MaskingHooks(run.scrubber)
     config.pluginmanager.register(masking, "captcha-qa-masking")
     config.pluginmanager.register(InnermostMaskingHooks(masking), "captcha-qa-masking-innermost")
+    if getattr(config.option, "allure_report_dir", None):
+        _show_in_allure(run, exits)
+    if exits is not None and run.settings.run.metrics is not None:
+        exits.listeners.append(_textfile(run.settings.run.metrics, config.rootpath))
     if is_loaded(config, PLUGIN):
         config.pluginmanager.register(RerunHooks(), "captcha-qa-reruns")
+
+
+def _show_in_allure(run: CaptchaRun, exits: Exits | None) -> None:
+    """Register what completes Allure's results; a team's own allure-pytest may be too old for that."""
+    try:
+        from pytest_captcha_qa.plugin import allure
+    except ImportError:
+        if exits is not None:
+            exits.listeners.append(lambda verdict: _ALLURE_TOO_OLD)
+        return
+    allure.register(run, exits)
+
+
+def _textfile(path: Path, root: Path) -> Callable[[Verdict], str | None]:
+    """Return what writes the metrics of the run.
+
+    Raises:
+        pytest.UsageError: the extra is missing.
+    """
+    try:
+        from pytest_captcha_qa.plugin.metrics import Textfile
+    except ModuleNotFoundError as missing:
+        if missing.name != "prometheus_client":
+            raise
+        raise pytest.UsageError("--captcha-metrics needs its extra: pip install 'pytest-captcha-qa[metrics]'") from None
+    return Textfile(path, root)
 
 
 def _forget_verdict(config: pytest.Config) -> None:

@@ -179,6 +179,11 @@ class Case:
         return self._memory.recorded
 
     @property
+    def started(self) -> Mapping[str, str]:
+        """When each attempt of this test began, by its id."""
+        return self._memory.started
+
+    @property
     def failed(self) -> Sequence[tuple[AttemptLine, Outcome]]:
         """Those of them that failed, with what came of them."""
         return self._memory.failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,6 +68,8 @@ class Exits:
         self.ended_by_user = False
         self._began = time.time()
         self.verdict: Verdict | None = None
+        self.listeners: list[Callable[[Verdict], str | None]] = []
+        self.said: list[str] = []
         self.dashboard: SummaryLine | None = None
 
     def see(self, report: pytest.TestReport) -> None:
@@ -136,7 +139,10 @@ class Exits:
         return (self._tests & self._reran & self._passed) - {cause.nodeid for cause in self._causes}
 
     def decide(self, session: pytest.Session) -> int:
-        """Return the exit code of the run; the verdict is kept for the summary and written to verdict.json."""
+        """Return the exit code of the run; the verdict is kept for the summary and written to verdict.json.
+
+        Then it is told to whoever listens; what they have to say is `said`, for the summary.
+        """
         pytest_exit = int(session.exitstatus)
         since = datetime.fromtimestamp(int(self._began), UTC)
         self._gate = gate.answer(self._run, list(self._forms), since=since, deselected=self._deselected)
@@ -149,6 +155,7 @@ class Exits:
             self._unwritten = True
             self._causes.append(Cause(error.exit_code, error.message))
             self.verdict = self._decided(session, pytest_exit)
+        self.said = [said for tell in self.listeners if (said := tell(self.verdict))]
         self.dashboard = dashboard.write(self._run, self._gate)
         return self.verdict.exit
 

@@ -14,6 +14,7 @@ import pytest
 from pytest_captcha_qa.model.redact import Scrubber
 
 _SHOWN = ("sections", "longrepr", "user_properties", "wasxfail", "context")
+_SHOWING = ("_pytest.", "allure_commons.")
 _PLAIN = (str, list, tuple, dict)
 _LOG_HANDLERS = ("log_cli_handler", "log_file_handler")
 
@@ -64,19 +65,19 @@ class MaskingHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
         """Clean the traceback of a broken plugin."""
-        _cleaned(excrepr, self._scrubber)
+        cleaned(excrepr, self._scrubber)
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Clean the traceback of Ctrl-C, which the terminal keeps to the end and shows with --full-trace."""
-        _cleaned(getattr(self._terminal, "_keyboardinterrupt_memo", None), self._scrubber)
+        cleaned(getattr(self._terminal, "_keyboardinterrupt_memo", None), self._scrubber)
 
     def clean(self, report: pytest.CollectReport | pytest.TestReport) -> None:
         """Clean all that is shown of a report."""
         for name in _SHOWN:
             value = getattr(report, name, None)
             if value:
-                setattr(report, name, _cleaned(value, self._scrubber))
+                setattr(report, name, cleaned(value, self._scrubber))
 
     def clean_error(self, error: BaseException | None) -> None:
         """Clean the texts that an exception was raised with, and those of what caused it; its class says the rest."""
@@ -87,7 +88,7 @@ class MaskingHooks:
                     one.msg = self._scrubber.clean(said)  # type: ignore[attr-defined]
 
     def _said(self, part: Any) -> Any:
-        return _cleaned(part, self._scrubber) if type(part) in _PLAIN else part
+        return cleaned(part, self._scrubber) if type(part) in _PLAIN else part
 
 
 class InnermostMaskingHooks:
@@ -134,21 +135,21 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
             left += [one.__cause__, one.__context__, *grouped]
 
 
-def _cleaned(value: Any, scrubber: Scrubber) -> Any:
-    """Return what pytest shows with every text in it cleaned, whatever its classes are."""
+def cleaned(value: Any, scrubber: Scrubber) -> Any:
+    """Return what pytest or Allure shows with every text in it cleaned, whatever its classes are."""
     match value:
         case str():
             return scrubber.clean(value)
         case list():
-            return [_cleaned(one, scrubber) for one in value]
+            return [cleaned(one, scrubber) for one in value]
         case tuple():
-            return tuple(_cleaned(one, scrubber) for one in value)
+            return tuple(cleaned(one, scrubber) for one in value)
         case Mapping():
-            return {name: _cleaned(one, scrubber) for name, one in value.items()}
-    if type(value).__module__.startswith("_pytest."):
+            return {name: cleaned(one, scrubber) for name, one in value.items()}
+    if type(value).__module__.startswith(_SHOWING):
         for name in _attributes(value):
             # Some of these classes are frozen.
-            object.__setattr__(value, name, _cleaned(getattr(value, name), scrubber))
+            object.__setattr__(value, name, cleaned(getattr(value, name), scrubber))
     return value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_captcha_qa.errors import ConfigError, ProbeFailed, UnknownName, VerificationBypassed
-from pytest_captcha_qa.plugin import options
+from pytest_captcha_qa.plugin import options, reports
 
 if TYPE_CHECKING:
     from pytest_captcha_qa.conformance.probe import Probe
@@ -126,4 +126,5 @@ def run_family(run: CaptchaRun, item: pytest.Item, form: str, family: str) -> Pr
         nodeid=item.nodeid,
         least=run.settings.run.probe_severity,
     )
+    item.stash[reports.FINDINGS] = (*item.stash.get(reports.FINDINGS, ()), *found)
     return ProbeReport(found)

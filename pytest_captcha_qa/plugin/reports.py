@@ -10,12 +10,14 @@ import pytest
 from pytest_captcha_qa.errors import CaptchaQAError
 
 if TYPE_CHECKING:
+    from pytest_captcha_qa.conformance.runner import Finding
     from pytest_captcha_qa.model.attempt import Outcome
     from pytest_captcha_qa.plugin.case import Case
     from pytest_captcha_qa.reporting.causes import Cause
 
 CASE: pytest.StashKey[Case] = pytest.StashKey()
 FORMS: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
+FINDINGS: pytest.StashKey[tuple[Finding, ...]] = pytest.StashKey()
 ATTRIBUTE = "captcha_qa"
 _NO_VERDICT = 12
 _OUTAGES = ("provider", "infrastructure")
@@ -31,11 +33,12 @@ def forget(item: pytest.Item) -> None:
     """Let go of what an earlier execution of the test did."""
     if has_case(item):
         del item.stash[CASE]
+    item.stash[FINDINGS] = ()
 
 
 def annotate(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Put on the report which forms the test is about and, if it failed, which exit code its failure stands for."""
-    carried: dict[str, Any] = {"forms": list(_forms_of(item))}
+    carried: dict[str, Any] = {"forms": list(forms_of(item))}
     if report.failed:
         carried |= _failure(item, call)
     setattr(report, ATTRIBUTE, carried)
@@ -115,6 +118,13 @@ def forms_in(report: pytest.TestReport) -> list[str]:
     return list(carried.get("forms", ()))
 
 
+def forms_of(item: pytest.Item) -> tuple[str, ...]:
+    """Return the forms the test named before it ran, or has used since."""
+    case = item.stash.get(CASE, None)
+    used = case.used_forms if case is not None else ()
+    return tuple(dict.fromkeys((*item.stash.get(FORMS, ()), *used)))
+
+
 def is_captcha_report(report: pytest.TestReport) -> bool:
     """Return whether the report is of a captcha test."""
     return hasattr(report, ATTRIBUTE)
@@ -126,7 +136,13 @@ def _failure(item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any]:
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, CaptchaQAError):
         outage = error.exit_code == _NO_VERDICT and error.fault in _OUTAGES
-        return {"code": error.exit_code, "what": error.message, "outage": outage, "about_attempt": True}
+        return {
+            "code": error.exit_code,
+            "fault": error.fault,
+            "what": error.message,
+            "outage": outage,
+            "about_attempt": True,
+        }
     blamed = _blamed(item)
     if not blamed:
         return {"code": 1, "what": f"{item.nodeid} failed", "about_attempt": False}
@@ -135,6 +151,7 @@ def _failure(item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any]:
     beside = f"{item.nodeid} failed of something else, after an attempt: " if told is About.ITSELF else ""
     return {
         "code": _code(worst),
+        "fault": None if beside else str(worst.fault),
         "what": beside + worst.verdict.reason,
         "outage": not beside and all(outcome.fault in _OUTAGES for outcome in blamed),
         "about_attempt": told is About.AN_ATTEMPT,
@@ -158,10 +175,3 @@ def _code(outcome: Outcome) -> int:
 
     assert outcome.fault is not None
     return FAULT_CODES[outcome.fault]
-
-
-def _forms_of(item: pytest.Item) -> tuple[str, ...]:
-    """Return the forms the test named before it ran, or has used since."""
-    case = item.stash.get(CASE, None)
-    used = case.used_forms if case is not None else ()
-    return tuple(dict.fromkeys((*item.stash.get(FORMS, ()), *used)))

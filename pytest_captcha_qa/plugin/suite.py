@@ -47,6 +47,14 @@ class SuiteHooks:
             items[:] = [item for item in items if item not in unused]
 
 
+def module_name(path: Path) -> str | None:
+    """Return the module of the built-in suites that a file is, None if it is none of them."""
+    found = path.resolve()
+    if not found.is_relative_to(_FOLDER):
+        return None
+    return ".".join((_PACKAGE / found.relative_to(_FOLDER).with_suffix("")).parts)
+
+
 def _modules(session: pytest.Session, folder: Path) -> list[pytest.Module]:
     return [
         pytest.Module.from_parent(session, path=path, nodeid=_nodeid(path, session.config.rootpath))

@@ -20,5 +20,7 @@ def print_summary(reporter: pytest.TerminalReporter, exits: Exits) -> None:
         exits.verdict, root=root, verdict_path=exits.written_verdict, skipped=exits.skipped, width=width
     ):
         reporter.write_line(line.text, **line.markup)
+    for said in exits.said:
+        reporter.write_line(said)
     if exits.dashboard is not None:
         reporter.write_line(exits.dashboard.text, **exits.dashboard.markup)

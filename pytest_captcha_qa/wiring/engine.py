@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from pytest_captcha_qa.forms.inventory import inventory
 from pytest_captcha_qa.model.form import FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
 from pytest_captcha_qa.model.policy import Timeouts
-from pytest_captcha_qa.model.record import EventLine, Header, timestamp
+from pytest_captcha_qa.model.record import EventLine, Header, Line, timestamp
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.observe.log import LineLog
@@ -93,12 +93,13 @@ class Engine:
         learn: Learn = forget,
         clean: Clean | None = None,
         extensions: Sequence[Extension] = (),
+        listeners: Sequence[Callable[[Line], None]] = (),
     ) -> None:
         """Make the records' folder, open the store, ask the site for its release and open the records.
 
         `learn` is told the tokens, session cookies and passwords of the run as they come, `clean` removes them from a
         text; without it no evidence of failures and no field of an extension is kept. `extensions` come after those
-        that the configuration names.
+        that the configuration names; `listeners` are told each line that is recorded, such as those of metrics.
 
         Raises:
             ConfigError, StoreUnavailable, RecordError: the run cannot work; said before any attempt.
@@ -129,7 +130,7 @@ class Engine:
         with self.beside():
             self.release = release_of(environment, self._client.new_session(), self.grants)
         self._sink = JsonlSink(setup.records, self._header(), worker=setup.worker)
-        self._records = Records(self._sink, (LineLog(to_json),))
+        self._records = Records(self._sink, (LineLog(to_json), *listeners))
         self._evidence = _evidence(setup, clean)
         for event in self._early:
             self.emit(event)

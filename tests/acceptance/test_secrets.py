@@ -54,6 +54,7 @@ EVERYTHING = (
     "-rA",
     "-vv",
 )
+ALLURE = ("-pallure_pytest.plugin", "--alluredir=allure-results")
 WINDOW = 16
 
 
@@ -134,7 +135,7 @@ def _places(text: str, windows: set[str]) -> Iterator[int]:
     [
         ("--tb=auto",),
         ("--tb=long", "--full-trace"),
-        ("--tb=short",),
+        ("--tb=short", *ALLURE),
         ("--tb=native",),
         ("--tb=line",),
         ("--tb=long", "-n2"),
@@ -227,6 +228,47 @@ def test_an_extension_gives_nothing_away_and_changes_no_verdict(
     assert len(extra) == 4
     assert all("***" in str(given) for given in extra), extra
     assert sum(run.verdict["extension_faults"].values()) == 4
+    assert leaks(run, known_secrets(team)) == []
+
+
+TOLD_TO_ALLURE = """\
+import allure
+import pytest
+
+@allure.step
+def work_with(text):
+    raise ValueError(f"nothing can be done with {text}")
+
+@pytest.fixture
+def broken(captcha_token):
+    yield
+    raise RuntimeError("".join(captcha_token("login").reveal()))
+
+def test_a_step(captcha_token):
+    work_with("".join(captcha_token("login").reveal()))
+
+def test_an_attachment(captcha_token, tmp_path):
+    text = "".join(captcha_token("signup").reveal())
+    (tmp_path / "a.txt").write_text(text)
+    allure.attach(text, name=text)
+    allure.attach.file(tmp_path / "a.txt")
+    allure.dynamic.parameter("token", text)
+    allure.dynamic.description(text)
+
+def test_a_fixture(broken):
+    pass
+"""
+
+
+def test_what_tests_tell_allure_shows_nothing(
+    run_pytest: Callable[..., Any], sandbox: SandboxAddresses, team: dict[str, str]
+) -> None:
+    files = project(sandbox, "provider") | {"test_told.py": TOLD_TO_ALLURE}
+    run = run_pytest(*EVERYTHING, *ALLURE, "test_told.py", files=files, env=team)
+
+    assert run.counts == "1 failed, 2 passed, 1 error", run.output
+    told = "".join(path.read_text() for path in run.folder.glob("allure-results/*"))
+    assert "nothing can be done with ***" in told
     assert leaks(run, known_secrets(team)) == []
 
 

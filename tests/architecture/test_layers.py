@@ -87,7 +87,10 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 # Tables by type: an entry or an explicit None for each.
 
 _KNOWN = ("model.captcha.FACTS", "forms.widgets.WIDGETS", "verify.vendors.VENDORS")
-_EXTRAS = {"redis", "rq", "confluent_kafka", "starlette", "uvicorn", "duckdb", "scipy", "altair", "allure"}
+_EXTRAS = {"redis", "rq", "confluent_kafka", "starlette", "uvicorn", "duckdb", "scipy", "altair", "allure_commons"} | {
+    "allure_pytest",
+    "prometheus_client",
+}
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -69,6 +69,7 @@ def test_ini_holds_pytest_behaviour_only() -> None:
         "captcha_suite",
         "captcha_config",
         "captcha_records",
+        "captcha_metrics",
         "captcha_outage",
         "captcha_exit_codes",
     ]

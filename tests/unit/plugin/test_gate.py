@@ -35,7 +35,7 @@ def run_of(
             chosen=known.get("chosen", {}),
             source=lambda dest: f"--{dest}",
             catalog=SimpleNamespace(document=SimpleNamespace(label="captcha-qa.toml")),
-            run=SimpleNamespace(gate=mode, baseline=None, records=folder),
+            run=SimpleNamespace(gate=mode, baseline=None, dashboard=None, records=folder),
         ),
     )
 

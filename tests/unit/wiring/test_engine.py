@@ -156,3 +156,15 @@ def test_secrets_that_come_up_during_the_run_are_learned(environment: NewEnviron
     identity = made.new_identity()
     made.close(complete=True)
     assert learned == [identity.password]
+
+
+def test_who_listens_is_told_each_line_after_it_is_written(environment: NewEnvironment, setup: RunSetup) -> None:
+    told: list[tuple[object, int]] = []
+    made = Engine(environment(), setup, listeners=[lambda line: told.append((line, len(lines(made.record_path))))])
+    with Attempt(AttemptRequest("login", "subject"), made.services()) as attempt:
+        attempt.start()
+        made.emit(Event("note"))
+    made.close(complete=True)
+    assert [(type(line).__name__, written) for line, written in told] == [
+        ("Started", 2), ("EventLine", 3), ("AttemptLine", 4),
+    ]  # fmt: skip
