@@ -2,7 +2,8 @@
 
     python -m history [-n ATTEMPTS] [-o reports/benchmarks.json]
 
-Makes a million attempts (two million lines and a header and footer a run, 1 GB), measures each piece of work in
+Makes a million attempts (two million lines and a header and footer a run, 1 GB), once as our writer writes them and
+once as another program may (`foreign`: a million lines, spaces, keys in another order), measures each piece of work in
 processes of its own, three times, and adds the keys `report.*` to the file: medians of seconds per million attempts,
 the worst peak of memory in MiB, and `ratio`, how many times as long pandas took. Lines of pandas are measured once.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,8 +33,11 @@ _LIMIT = 1_200.0
 
 def measure(attempts: int, place: Path) -> dict[str, Any]:
     """Return the figures of `report.*`; `place` gets the made-up records and is left as it is."""
+    others = generate(place / "others", World(attempts, foreign=True))
+    found = {"report.attempts": attempts, **_both("foreign", others, attempts)}
+    shutil.rmtree(others)
     records = generate(place / "records", World(attempts))
-    found = {"report.attempts": attempts, **_both("jsonl", records, attempts)}
+    found |= _both("jsonl", records, attempts)
     begun = time.perf_counter()
     compact(records, delete=True)
     found["report.compact.seconds_per_million"] = _per_million(time.perf_counter() - begun, attempts)
@@ -43,9 +48,10 @@ def measure(attempts: int, place: Path) -> dict[str, Any]:
 def _both(kind: str, records: Path, attempts: int) -> dict[str, Any]:
     """Return our figures and those of pandas, which took the same files in turn."""
     ours, theirs = [], []
+    beside = all(map(find_spec, ("pandas", "pyarrow")))
     for turn in range(_TIMES):
         ours.append(_work("ours", records))
-        if find_spec("pandas") and (turn == 0 or kind == "parquet"):
+        if beside and (turn == 0 or kind == "parquet"):
             theirs.append(_work("pandas", records))
     key = f"report.{kind}"
     seconds = median(one["seconds"] for one in ours)

@@ -5,12 +5,14 @@ python -m history.generate FOLDER ATTEMPTS [SEED]
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 # Form, captcha type, median wait in seconds.
 FORMS = (
@@ -33,7 +35,8 @@ class World:
     """What history is to look like.
 
     `slower` multiplies the page times of the last release; `run_effect` is the sigma of what attempts of a run share;
-    `failures` and `outages` are shares of attempts.
+    `failures` and `outages` are shares of attempts. `foreign`: as another program may write them, with spaces, keys in
+    the order of the alphabet, ids of another kind, and no line before an attempt.
     """
 
     attempts: int
@@ -45,6 +48,7 @@ class World:
     outages: float = 0.003
     env: str = "staging"
     seed: int = 1
+    foreign: bool = False
 
 
 def generate(folder: Path, world: World) -> Path:
@@ -55,8 +59,19 @@ def generate(folder: Path, world: World) -> Path:
     for number in range(world.runs):
         count = world.attempts * (number + 1) // world.runs - world.attempts * number // world.runs
         path = place / f"run-{number:05d}.jsonl"
-        path.write_text("".join(_run(chance, world, number, count)), encoding="utf-8")
+        lines = _run(chance, world, number, count)
+        path.write_text("".join(_rewritten(lines) if world.foreign else lines), encoding="utf-8")
     return folder
+
+
+def _rewritten(lines: Iterator[str]) -> Iterator[str]:
+    for text in lines:
+        for line in text.splitlines():
+            said = json.loads(line)
+            if said["$type"] == "attempt":
+                said["id"] = str(UUID(said["id"]))
+            if said["$type"] != "started":
+                yield json.dumps(dict(sorted(said.items()))) + "\n"
 
 
 def release_of(world: World, run: int) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.answers import print_json, refusals_as_json, unread_or_not
 from pytest_captcha_qa.cli.extras import need_gate
-from pytest_captcha_qa.cli.values import share
+from pytest_captcha_qa.cli.values import not_empty, share
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.errors import BaselineMissing, NotEnoughData
 
@@ -42,12 +42,12 @@ def compare(
     with refusals_as_json(as_object, changes=[], notes=[]):
         need_gate("compare")
         regression = _regression(alpha, min_effect)
+        for name, given in (("A", a), ("B", b), ("--env", env)):
+            not_empty(name, given)
         with ExitStack() as stack:
             found, problems = _compared(stack, (a, b), records or (), env, regression, form or ())
-    if as_object:
-        _print_object(found, problems)
-    else:
-        _print(found, problems)
+    with unread_or_not():
+        (_print_object if as_object else _print)(found, problems)
     _end(found, fail_on_worse)
 
 
@@ -66,10 +66,11 @@ def _compared(
     forms: Sequence[str],
 ) -> tuple[ReleaseComparison, tuple[str, ...]]:
     from pytest_captcha_qa.reporting.comparison import compare_sources
-    from pytest_captcha_qa.reporting.sides import find_sides
+    from pytest_captcha_qa.reporting.sides import check_forms, find_sides
 
     default = str(option("captcha_records").default)
     baseline, candidate, problems = find_sides(stack, *sides, records, default, env)
+    check_forms(forms, baseline, candidate)
     found = compare_sources(baseline, candidate, regression=regression, own_rule_forms=forms)
     if not found.changes and found.measured:
         why = "; ".join(found.notes[:3])

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
-from pytest_captcha_qa.cli.values import one_of
+from pytest_captcha_qa.cli.answers import print_json, refusals_as_json, unread_or_not
+from pytest_captcha_qa.cli.values import not_empty, one_of
 from pytest_captcha_qa.config.gate import line_of
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
-from pytest_captcha_qa.errors import ConfigError, RecordError
+from pytest_captcha_qa.errors import ConfigError, RecordError, UnknownName
 from pytest_captcha_qa.model.gate import GateMode, GateRules
 from pytest_captcha_qa.reporting.gate import github, gitlab
 from pytest_captcha_qa.reporting.gate.results import Place, RuleResult
@@ -46,6 +46,7 @@ def gate(
     """Judge recorded runs by the rules of [gate]: the newest run with all its shards, or all runs of a release."""
     with refusals_as_json(as_object, codes=[], rules=[]):
         chosen = GateMode(one_of("--mode", mode, _MODES))
+        env, release = not_empty("--env", env), not_empty("--release", release)
         settings = _settings({"captcha_config": config, "captcha_baseline": baseline})
         sources, ask = [Path(record) for record in records], _asking(settings, env, release)
         answer = GateAnswer(chosen, run_gate(sources, _rules(settings), ask, baseline=settings.run.baseline))
@@ -53,12 +54,17 @@ def gate(
             found = gitlab.code_quality(answer.result, _locate(settings))
             write_json(found, Path(code_quality), what="the Code Quality report")
         _tell_github(answer, settings, os.environ)
+    with unread_or_not():
+        _tell(answer, as_object=as_object)
+    raise typer.Exit(answer.exit if answer.counts else 0)
+
+
+def _tell(answer: GateAnswer, *, as_object: bool) -> None:
     if as_object:
         print_json(answer_json(answer))
-    else:
-        for line in answer_lines(answer):
-            typer.echo(github.plain(line.text))
-    raise typer.Exit(answer.exit if answer.counts else 0)
+        return
+    for line in answer_lines(answer):
+        typer.echo(github.plain(line.text))
 
 
 def _settings(given: Mapping[str, object]) -> Settings:
@@ -80,7 +86,7 @@ def _asking(settings: Settings, env: str | None, release: str | None) -> Callabl
     """Return what is asked once it is known which environments the records have."""
 
     def ask(there: Sequence[str]) -> Asked:
-        name = env or _only(there, settings.run.env)
+        name = _environment(there, env, settings)
         known = settings.environment(name) if name in settings.names else None
         selected = {slug: str(form.type) for slug, form in known.forms.items()} if known is not None else None
         waivers = known.waivers if known is not None else ()
@@ -90,18 +96,23 @@ def _asking(settings: Settings, env: str | None, release: str | None) -> Callabl
     return ask
 
 
-def _only(there: Sequence[str], chosen: str | None) -> str:
+def _environment(there: Sequence[str], asked: str | None, settings: Settings) -> str:
     """Return the environment that is meant.
 
     Raises:
-        ConfigError: none or several are there and none was chosen.
+        ConfigError: neither records nor configuration know it, or none was named and none or several are there.
     """
+    if asked is not None:
+        if asked not in there and asked not in settings.names:
+            raise UnknownName.among("environment", asked, {*there, *settings.names})
+        return asked
+    chosen = settings.run.env
     if len(there) == 1:
         return there[0]
-    if chosen is not None and chosen in there:
+    if chosen is not None and (chosen in there or not there):
         return chosen
     if not there:
-        raise ConfigError("the records hold no run of any environment")
+        raise ConfigError("the records hold no run of any environment; name one with --env")
     named = github.plain(", ".join(map(repr, there)))
     raise ConfigError(f"the records hold runs of {named}; choose one with --env")
 

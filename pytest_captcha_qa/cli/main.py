@@ -22,6 +22,7 @@ from pytest_captcha_qa.cli.sandbox import sandbox
 from pytest_captcha_qa.cli.standin import standin
 from pytest_captcha_qa.cli.state import state
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
+from pytest_captcha_qa.reporting.wording import one_line
 
 USAGE_ERROR = ConfigError.exit_code
 _USAGE_ERROR_OF_TYPER = 2
@@ -44,8 +45,6 @@ app.command()(explain)
 app.command()(forget)
 app.command()(gate)
 app.command()(report)
-app.command()(gate)
-app.command()(forget)
 app.command()(sandbox)
 app.command()(state)
 app.command()(standin)
@@ -71,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=arguments, prog_name="captcha-qa")
     except CaptchaQAError as error:
+        # Names from records may stand in it, and a terminal must not obey them.
         for line in error.message.splitlines():
-            typer.echo(f"error: {line}", err=True)
+            typer.echo(f"error: {line if line.isprintable() else one_line(line)}", err=True)
         return error.exit_code
     except SystemExit as ended:
         return USAGE_ERROR if ended.code == _USAGE_ERROR_OF_TYPER else int(ended.code or 0)

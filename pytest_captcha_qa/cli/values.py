@@ -66,5 +66,16 @@ def one_of(flag: str, text: str, choices: Iterable[str]) -> str:
     return text
 
 
+def not_empty(flag: str, text: str | None) -> str | None:
+    """Return the text, None where nothing was given.
+
+    Raises:
+        ConfigError: it is empty, as where a script's variable is not set.
+    """
+    if text is not None and not text.strip():
+        raise ConfigError(f"{flag} is empty; is the variable set that it comes from?")
+    return text
+
+
 def _shown(text: str) -> str:
     return repr(text[:_LONGEST_SHOWN])

@@ -144,7 +144,8 @@ class Metrics:
 
     def _bounded(self, label: str, value: str) -> str:
         known = self._values.setdefault(label, set())
-        short = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
+        plain = value.encode("utf-8", "backslashreplace").decode()  # half a character would break every scrape
+        short = plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
         if short not in known and len(known) >= MOST_VALUES:
             return OTHER
         known.add(short)

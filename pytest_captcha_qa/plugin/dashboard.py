@@ -8,11 +8,12 @@ from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.records.jsonl import safe_name
 from pytest_captcha_qa.reporting.dashboard.asking import Asked
 from pytest_captcha_qa.reporting.dashboard.baseline import find_baseline
-from pytest_captcha_qa.reporting.dashboard.making import forget_earlier, make_dashboard, missing_extra
+from pytest_captcha_qa.reporting.dashboard.making import make_dashboard, missing_extra
 from pytest_captcha_qa.reporting.gate.telling import GateAnswer
 from pytest_captcha_qa.reporting.shown import BAD, PLAIN, SummaryLine
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.reporting.wording import one_line
+from pytest_captcha_qa.reporting.writing import forget_earlier
 
 
 def check(run: CaptchaRun) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,11 @@ def find(paths: Iterable[Path | str], endings: Sequence[str] = ENDINGS) -> list[
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        for file in _meant(Path(path), endings):
+        try:
+            meant = _meant(Path(path), endings)
+        except OSError as failure:
+            raise ConfigError(f"the records {failure.filename or path} cannot be read: {failure.strerror}") from None
+        for file in meant:
             found.setdefault(file.resolve(), file)
     return list(found.values())
 
@@ -145,12 +150,23 @@ def _scanned_line(number: int, raw: bytes | WrongKind, version: int) -> Scanned:
 
 def _meant(path: Path, endings: Sequence[str]) -> list[Path]:
     if path.is_dir():
-        return sorted(hit for ending in endings for hit in path.rglob(f"*{ending}") if hit.is_file())
+        return sorted(hit for hit in _below(path) if hit.name.endswith(tuple(endings)) and hit.is_file())
     if path.exists():
         return [path]
     if any(sign in str(path) for sign in "*?["):
         return [Path(hit) for hit in sorted(glob.glob(str(path), recursive=True)) if Path(hit).is_file()]
     raise ConfigError(f"there is no record file or folder {path}; name one, or a pattern like 'reports/records/**'")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what is below a folder; what may not be looked into must not pass for empty, as `rglob` lets it."""
+
+    def refuse(failure: OSError) -> None:
+        if not isinstance(failure, FileNotFoundError):
+            raise failure
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place, name) for name in names)
 
 
 def _next_writer(files: list[RunFile]) -> list[RunFile]:

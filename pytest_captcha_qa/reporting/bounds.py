@@ -14,8 +14,8 @@ from scipy import special, stats
 Floats = NDArray[np.float64]
 Samples = Sequence[Floats]
 """Measured values, one array a run."""
-Counts = int | Sequence[int]
-"""A count, or one for each run."""
+Counts = float | Sequence[float]
+"""A count, or one for each run; what stands for a part of several is no whole number."""
 
 # No step takes longer, in seconds; what says so is no time.
 LONGEST = 1e9

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pytest_captcha_qa.reporting.comparing import Difference
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 from pytest_captcha_qa.reporting.metrics import Kind, Metric
-from pytest_captcha_qa.reporting.stats import Change, runs_needed
+from pytest_captcha_qa.reporting.stats import LEAST_SECONDS, Change, runs_needed
 from pytest_captcha_qa.reporting.wording import counted, one_line
 
 _LONGEST_NAME = 60
@@ -18,7 +18,7 @@ def sentence(one: Difference, adjusted: float | None, change: Change, alpha: flo
     subject = f"{one.metric.label} of {about(one.pool)}"
     numbers = f"{values(one.baseline, one.metric)} -> {values(one.candidate, one.metric)}"
     if change is Change.NOT_ENOUGH_DATA:
-        return f"{subject}: not enough data to tell a change ({numbers}); {_lacking(one, alpha)}"
+        return f"{subject}: not enough data to tell a change ({numbers}); {lacking(one, alpha)}"
     if change is Change.SAME:
         return f"{subject}: no change that counts, {numbers}"
     word = one.metric.worse if change is Change.WORSE else one.metric.better
@@ -58,6 +58,23 @@ def percent(share: float) -> str:
     return f"{text.removesuffix('.0')} %"
 
 
+def change_by(metric: Metric, effect: float | None, shift: float | None) -> str | None:
+    """Return by how much a metric changed, with the sign of what is read: rates in points, times in per cent.
+
+    A change of times that is too small to matter is told as that, since no percentage was computed of it.
+    """
+    if effect is None or shift is None:
+        return None
+    if metric.kind is Kind.RATE:
+        return f"{_number(100 * shift, '+.1f')} points"
+    return f"{_number(100 * effect, '+.0f')} %" if effect else f"< {LEAST_SECONDS * 1000:.0f} ms"
+
+
+def _number(value: float, form: str) -> str:
+    text = format(value, form).removesuffix(".0")
+    return text if float(text) else "0"
+
+
 def values(side: Figures, metric: Metric) -> str:
     """Return what a release has of a metric, with how much of it there is."""
     return _VALUES[metric.name](side) if metric.kind is Kind.RATE else _time(side, metric)
@@ -89,7 +106,7 @@ _VALUES: dict[str, Callable[[Figures], str]] = {"verify_rate": _verified, "resol
 
 def _by(one: Difference) -> str:
     if one.metric.kind is Kind.RATE:
-        return f" by {abs(one.compared.shift or 0) * 100:.1f} points"
+        return f" by {_number(abs(one.compared.shift or 0) * 100, '.1f')} points"
     return f" by {abs(one.compared.effect or 0) * 100:.0f} %"
 
 
@@ -97,13 +114,14 @@ def _chance(adjusted: float | None) -> str:
     return f"p = {adjusted:.2g}" if adjusted is not None and adjusted >= 1e-4 else "p < 0.0001"
 
 
-def _lacking(one: Difference, alpha: float) -> str:
+def lacking(one: Difference, alpha: float) -> str:
+    """Return how many runs could tell a change."""
     before, after = (_runs(side, one.metric) for side in (one.baseline, one.candidate))
     each, more = runs_needed(alpha), runs_needed(alpha, before)
     if more is not None and after < more:
-        return f"{counted(more, 'run')} of {short(one.candidate.release or '')} could, there is {after or 'none'}"
+        return f"{counted(more, 'run')} of {short(one.candidate.release or '')} could tell, there is {after or 'none'}"
     if each is not None and min(before, after) < each:
-        return f"{counted(each, 'run')} of each could"
+        return f"{counted(each, 'run')} of each could tell"
     return "so few runs cannot bear so many comparisons"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,15 +17,18 @@ from pytest_captcha_qa.records.jsonl import safe_name
 from pytest_captcha_qa.records.runs import MADE
 from pytest_captcha_qa.reporting.dataset import packed, views
 from pytest_captcha_qa.reporting.dataset.copies import drop_copies
-from pytest_captcha_qa.reporting.dataset.database import connect
+from pytest_captcha_qa.reporting.dataset.database import connect, write
 from pytest_captcha_qa.reporting.dataset.loading import load, plain_sources, sorted_out
 from pytest_captcha_qa.reporting.dataset.sieve import Sieve
+from pytest_captcha_qa.reporting.drafts import draft_of, drop_abandoned
 
 if TYPE_CHECKING:
     import duckdb
 
 _MEMORY = "512MB"
 _UNKNOWN = "unknown"
+# Seconds. All that a run's processes wrote may be there while the run itself has yet to read it for its verdict.
+STILL_READ = 600.0
 
 
 @dataclass(slots=True)
@@ -57,8 +61,8 @@ def compact(records: Path, *, delete: bool = False, cleaned: bool = False) -> Co
     """Write what the complete runs below `records` told to `<records>/<env>/<release>.parquet`.
 
     Runs that are incomplete, or still being written, stay as they are. `delete`: delete the record files that are
-    told whole by history, after it was read back and found equal; without `cleaned` those stay that list what a run
-    created on the site, since `cleanup` needs them.
+    told whole by history, after it was read back and found equal, but those of runs that ended a moment ago; without
+    `cleaned` those stay that list what a run created on the site, since `cleanup` needs them.
 
     Raises:
         ConfigError: the extra `gate` is missing, or there are no records in that folder.
@@ -66,6 +70,7 @@ def compact(records: Path, *, delete: bool = False, cleaned: bool = False) -> Co
     """
     if not records.is_dir():
         raise ConfigError(f"there are no records in {records}; name the folder of the records")
+    drop_abandoned(records)
     done = Compacted()
     with _loaded(records) as (connection, history, _):
         places = _places(connection)
@@ -84,11 +89,20 @@ def _delete(records: Path, done: Compacted, *, cleaned: bool) -> None:
     with _loaded(records) as (connection, _, told):
         kept = {str(place.file) for place in _places(connection) if packed.history_of(place.part) < 0}
         made = {str(row[0]) for row in connection.execute("SELECT file FROM events WHERE name = ?", [MADE]).fetchall()}
+        young = "SELECT file FROM places WHERE abs(epoch(ended_at) - ?) < ?"
+        recent = {str(row[0]) for row in connection.execute(young, [time.time(), STILL_READ]).fetchall()}
     for name in sorted(told - kept):
-        if name in made and not cleaned:
+        if name in recent:
+            done.left.append(f"{name} was written within ten minutes, and its run may still read it: it goes next time")
+        elif name in made and not cleaned:
             done.left.append(f"{name} lists what its run created: run `captcha-qa cleanup` first, then pass --cleaned")
         else:
-            Path(name).unlink()
+            try:
+                Path(name).unlink()
+            except OSError as failure:
+                raise RecordError(
+                    f"{name} cannot be deleted: {failure.strerror}; history tells it all the same"
+                ) from None
             done.deleted.append(Path(name))
 
 
@@ -141,10 +155,11 @@ def _write(connection: duckdb.DuckDBPyConnection, chosen: Sequence[_Place], reco
     rows = [[place.part, n, os.path.relpath(place.file, records)] for n, place in enumerate(chosen)]
     connection.executemany("INSERT INTO picked VALUES (?, ?, ?)", rows)
     connection.execute("CREATE OR REPLACE TEMP VIEW chosen AS SELECT * FROM parts JOIN picked USING (part)")
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = draft_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection.execute(
+        write(
+            connection,
             f"COPY ({packed.ROWS}) TO $file (FORMAT parquet, COMPRESSION zstd,"
             f" KV_METADATA {{{packed.MARK}: '{packed.VERSION}'}})",
             {"file": str(new)},

@@ -50,7 +50,7 @@ def _rates(one: Sample, two: Sample) -> Iterator[tuple[Metric, Compared]]:
         if any(of for _, of in (*before, *after)):
             metric, compared = METRICS[name], compare_rates(before, after)
             if compared.shift is not None and not metric.lower_is_better:
-                compared = replace(compared, shift=-compared.shift)
+                compared = replace(compared, shift=0.0 - compared.shift)  # not -0.0
             yield metric, compared
 
 

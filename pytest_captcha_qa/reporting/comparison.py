@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pytest_captcha_qa.errors import BaselineMissing
-from pytest_captcha_qa.reporting.changes import sentence
+from pytest_captcha_qa.reporting.changes import lacking, sentence
 from pytest_captcha_qa.reporting.comparing import Difference, differences
 from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
 from pytest_captcha_qa.reporting.metrics import Metric
@@ -41,7 +41,7 @@ class MetricChange:
 
     `effect`: relative change (times: of the typical value; rates: of the share that went wrong), above 0 where it is
     worse; `shift`: the change in the metric's unit; `superiority`: the chance that a time of the candidate exceeds one
-    of the baseline. None is what could not be computed.
+    of the baseline. None is what could not be computed. `lacking`: where there is not enough data, what would be.
     """
 
     pool: Pool
@@ -55,6 +55,7 @@ class MetricChange:
     adjusted: float | None
     change: Change
     sentence: str
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +136,15 @@ def _change(one: Difference, adjusted: float | None, change: Change, rule: Regre
         adjusted=adjusted,
         change=change,
         sentence=sentence(one, adjusted, change, rule.alpha),
+        lacking=lacking(one, rule.alpha) if change is Change.NOT_ENOUGH_DATA else "",
     )
 
 
 def _missing(baseline: Source) -> str:
-    known = releases(baseline.dataset, baseline.env)
-    there = f"; it has {', '.join(known[-5:])}" if known else ""
+    known = [name for name in releases(baseline.dataset, baseline.env) if name != baseline.release]
+    if baseline.left_out and not baseline.run_ids:
+        return f"there is nothing to compare with: all runs of {baseline.label} are on the other side too"
+    there = f"; there is {', '.join(known[-5:])}" if known else ""
     return (
         f"there is nothing to compare with: no good attempt of {baseline.label} in environment {baseline.env!r}{there}"
     )
@@ -158,11 +162,13 @@ def releases(dataset: Rows, env: str) -> list[str]:
 def previous_release(dataset: Rows, env: str, candidate: str) -> str | None:
     """Return the release of the last complete run of another release in that environment, None where there is none.
 
-    Runs that began after the candidate's last one do not count: a baseline lies before what is compared with it.
+    Runs that began after the candidate's last one do not count: a baseline lies before what is compared with it. Nor do
+    those that measured nothing, such as one in an outage or one of probes and refusals alone.
     """
     query = """
         SELECT release FROM runs
-        WHERE env = $env AND release <> $release AND complete AND NOT release_changed AND attempts > lost
+        WHERE env = $env AND release <> $release AND complete AND NOT release_changed
+            AND run_id IN (SELECT run_id FROM positive WHERE env = $env AND NOT outage)
             AND started_at <= coalesce(
                 (SELECT max(started_at) FROM runs WHERE env = $env AND release = $release), 'infinity'::TIMESTAMPTZ)
         ORDER BY ended_at DESC NULLS LAST, run_id DESC LIMIT 1

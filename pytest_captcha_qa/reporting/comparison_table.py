@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pytest_captcha_qa.reporting.changes import about, percent, seconds, short
+from pytest_captcha_qa.reporting.changes import about, change_by, percent, seconds, short
 from pytest_captcha_qa.reporting.comparison import MetricChange, ReleaseComparison
 from pytest_captcha_qa.reporting.figures import Figures
 from pytest_captcha_qa.reporting.metrics import Kind, Metric
@@ -47,8 +47,9 @@ def _cells(one: MetricChange) -> tuple[str, ...]:
     sides = (one.baseline, one.candidate)
     sizes = [_size(side, one.metric) for side in sides]
     values = [_value(side, one.metric) for side in sides]
+    by = change_by(one.metric, one.effect, one.shift)
     numbers = (" -> ".join(str(size[place]) for size in sizes) for place in (0, 1))
-    return (str(one.change), about(one.pool), one.metric.name, *values, _by(one), *numbers)
+    return (str(one.change), about(one.pool), one.metric.name, *values, by or _NOTHING, *numbers)
 
 
 def _value(side: Figures, metric: Metric) -> str:
@@ -65,14 +66,6 @@ def _size(side: Figures, metric: Metric) -> tuple[int, int]:
         times = side.times.get(metric.name)
         return (times.n, times.runs) if times is not None else (0, 0)
     return (side.judged if metric.name == "verify_rate" else side.keys, side.runs)
-
-
-def _by(one: MetricChange) -> str:
-    if one.effect is None or one.shift is None:
-        return _NOTHING
-    if one.metric.kind is Kind.RATE:
-        return f"{round(100 * one.shift, 1) + 0.0:+.1f} points"
-    return f"{round(100 * one.effect) + 0.0:+.0f} %"
 
 
 def sentences(found: ReleaseComparison) -> Iterator[str]:

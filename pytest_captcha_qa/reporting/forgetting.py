@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -25,9 +24,10 @@ from pytest_captcha_qa.records.failures import failures_folder
 from pytest_captcha_qa.records.jsonl import safe_name
 from pytest_captcha_qa.records.reading import opened, scan
 from pytest_captcha_qa.reporting.dataset import packed
-from pytest_captcha_qa.reporting.dataset.database import connect
+from pytest_captcha_qa.reporting.dataset.database import connect, write
 from pytest_captcha_qa.reporting.dataset.loading import sorted_out
 from pytest_captcha_qa.reporting.dataset.sieve import Part, by_writer
+from pytest_captcha_qa.reporting.drafts import draft_of, drop_abandoned
 
 STILL_WRITTEN = 600.0  # seconds: a file without a footer that is younger than this may have a writer
 _VERDICT = "verdict.json"
@@ -38,7 +38,8 @@ _SHORT = 8  # an id as short as that may be an everyday word
 class Traces:
     """Where a run has left something: `lines` by file with their numbers, `history` by file with the number of rows.
 
-    `open`: files without a footer that were written to a moment ago; `left`: where the id still stood afterwards.
+    `open`: files without a footer that were written to a moment ago; `left`: where the id still stood
+    afterwards, or may stand, since another process was making that file.
     """
 
     run_id: str
@@ -94,8 +95,8 @@ def erase(records: Path, found: Traces) -> None:
             found.verdict.unlink()
     except OSError as failure:
         raise RecordError(f"{failure.filename} cannot be changed: {failure.strerror}; what it held stays") from None
-    again = traces(records, found.run_id)
-    found.left = list(dict.fromkeys([*again.lines, *again.history, *_mentions(records, found.run_id)]))
+    again, unsure = traces(records, found.run_id), drop_abandoned(records)
+    found.left = list(dict.fromkeys([*again.lines, *again.history, *_mentions(records, found.run_id), *unsure]))
 
 
 def _look_into(path: Path, found: Traces, ids: set[str]) -> None:
@@ -129,7 +130,7 @@ def _parts(path: Path) -> Iterator[tuple[Part, int, int]]:
 
 
 def _without_lines(path: Path, numbers: frozenset[int]) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = draft_of(path)
     try:
         with opened(path) as old, _writable(new, packed=path.suffix == ".gz") as stream:
             kept = _copied(old, stream, numbers)
@@ -182,7 +183,7 @@ def _look_into_history(history: Sequence[Path], found: Traces, ids: set[str]) ->
 
 
 def _without_rows(path: Path, run_id: str) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = draft_of(path)
     asked = {"file": str(path), "run": run_id}
     try:
         with tempfile.TemporaryDirectory(prefix="captcha-qa-") as folder, connect(Path(folder), "512MB") as connection:
@@ -190,7 +191,7 @@ def _without_rows(path: Path, run_id: str) -> None:
             if everything == gone:
                 path.unlink()
                 return
-            connection.execute(_KEPT, {**asked, "new": str(new)})
+            write(connection, _KEPT, {**asked, "new": str(new)})
         shutil.copymode(path, new)
         new.replace(path)
     finally:

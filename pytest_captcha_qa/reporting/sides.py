@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,8 @@ def find_sides(
     sides = (baseline, candidate)
     whole = None
     if records or not all(map(_is_path, sides)):
+        if not records and not Path(default).exists():
+            _refuse_releases(sides, default)
         whole = stack.enter_context(open_dataset([Path(record) for record in records or [default]]))
     known = _all_releases(whole)
     opened = {
@@ -42,6 +44,29 @@ def find_sides(
     before = _baseline(whole, opened, baseline, name, after)
     problems = dict.fromkeys(problem for dataset in datasets for problem in dataset.problems)
     return before, after, tuple(problems)
+
+
+def _refuse_releases(sides: tuple[str, str], folder: str) -> None:
+    """Raise what is wrong where a side is no file and there is no folder of records that could hold a release."""
+    side = next(side for side in reversed(sides) if not _is_path(side))
+    error = BaselineMissing if side == sides[0] else ConfigError
+    raise error(f"there is no record file or folder {side!r}, and no folder {folder} that could hold such a release")
+
+
+def check_forms(forms: Iterable[str], *sides: Source) -> None:
+    """Return quietly if each of the forms is on one of the sides.
+
+    Raises:
+        UnknownName: one is not; the message offers the nearest.
+    """
+    known = {
+        str(slug)
+        for side in sides
+        for (slug,) in side.dataset.rows(f"SELECT DISTINCT slug FROM positive WHERE {side.where}", side.parameters)
+    }
+    for form in forms:
+        if form not in known:
+            raise UnknownName.among("form", form, known, where=f"{sides[0].label} and {sides[-1].label}")
 
 
 def _candidate(whole: Dataset | None, opened: dict[str, Dataset], text: str, env: str) -> Source:
@@ -94,6 +119,8 @@ def _all_releases(dataset: Dataset | None) -> set[str]:
 
 
 def _is_path(text: str) -> bool:
+    if text == PREVIOUS:
+        return False
     try:
         return bool(find([text]))
     except ConfigError:

@@ -87,7 +87,8 @@ class Compared:
 
 def compare_times(baseline: Samples, candidate: Samples) -> Compared:
     """Compare times by the ranks of all attempts together (Mann and Whitney), dealing out whole runs anew."""
-    before, after = usable(baseline), usable(candidate)
+    # Sums depend on their order by a rounding error, and records may be read in another one from history.
+    before, after = ([np.sort(values) for values in usable(side)] for side in (baseline, candidate))
     if not (before and after):
         return Compared()
     first, second = np.concatenate(before), np.concatenate(after)
@@ -124,8 +125,8 @@ def compare_rates(baseline: Sequence[tuple[int, int]], candidate: Sequence[tuple
 
 def _thinned(runs: Samples) -> Floats:
     """Return at most so many of the values that ranking them takes no time; fewer never look more certain."""
-    values = np.concatenate(runs)
-    return values[:: 1 + len(values) // _ENOUGH_RANKED]
+    values, step = np.sort(np.concatenate(runs)), 1 + sum(map(len, runs)) // _ENOUGH_RANKED
+    return values[step // 2 :: step]
 
 
 def typical(runs: Samples) -> float:

@@ -61,7 +61,7 @@ def test_report_shows_what_the_gate_of_the_configuration_says(records: Path) -> 
 
     text = (records / "page.html").read_text(encoding="utf-8")
     assert "Rules of the gate" in text
-    assert '<th scope="row">max_p90</th>' in text
+    assert '<th scope="row" class="rule">max_p90</th>' in text
     assert "breaches the gate" in text
 
 

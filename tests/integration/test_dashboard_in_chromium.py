@@ -38,7 +38,7 @@ TEAMS: dict[str, tuple[Team, ...]] = {
     "200-releases": (Team(forms=THREE, releases=[f"1.{number}.0" for number in range(200)], runs=1, probes=True),),
     "hostile": (
         Team(
-            env=f"e{EVIL}", project=f"p{LONG}", provider=f"v{LONG}", releases=[f"r{EVIL}", f"s{LONG}"], probes=True,
+            env=f"e{EVIL}", project=f"p{LONG}", provider=f"v{LONG}", releases=["r" * 400, f"s{LONG}"], probes=True,
             forms={f"javascript:alert(1)//{EVIL}": "turnstile", f"b{LONG}": "hcaptcha"}, unsafe=[f"b{LONG}"],
             broken=[f"b{LONG}"], words=LONG, versions=[EVIL, LONG], evenings=0.5,
         ),
@@ -212,6 +212,19 @@ def test_a_filter_that_leaves_nothing_says_so_in_every_section(show: Callable[..
     assert page.locator("figure[data-pool]:visible").count() == 0
     assert page.locator("#trends .filtered").is_visible()
     assert page.locator("#conformance .filtered").is_visible()
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#e=__proto__", "#f=zzz&t=constructor", "#e=%E0%A4%A", "#<img src=x onerror=hit=1>"]
+)
+def test_an_address_that_names_what_is_not_there_filters_nothing(show: Callable[..., Shown], fragment: str) -> None:
+    shown = show("usual")
+    page = shown.open(fragment)
+
+    assert ("does not have the" in page.locator("#said").inner_text()) == ("=" in fragment and "<" not in fragment)
+    assert page.locator("main tr[hidden]").count() == 0
+    assert page.evaluate("window.hit") is None
+    assert shown.is_quiet(), shown.complaints
 
 
 def test_a_link_to_a_section_keeps_the_filters_and_moves_the_focus(show: Callable[..., Shown]) -> None:

@@ -12,8 +12,6 @@ from pytest_captcha_qa.reporting.dataset import Dataset
 from pytest_captcha_qa.reporting.probing import PROBE, ProbeFinding, findings_of, matrix
 from pytest_captcha_qa.reporting.waiving import Waiving
 
-MOST_FINDINGS = 40
-
 _NEWEST = """
 SELECT e.env, arg_max(e.run_id, r.started_at) FROM events e JOIN runs r ON r.run_id = e.run_id AND r.env = e.env
 WHERE e.name = $name AND list_contains($envs, e.env) GROUP BY e.env ORDER BY e.env
@@ -46,7 +44,7 @@ def _matrix(env: str, run: str, release: str | None, found: Sequence[ProbeFindin
         release=release,
         families=tuple(families),
         rows=tuple((Tag(env, form=slugs[form]), form, tuple(map(_cell, cells))) for form, *cells in rows),
-        findings=tuple((Tag(env, form=one.slug), _level(one), one.sentence) for one in told[:MOST_FINDINGS]),
+        findings=tuple((Tag(env, form=one.slug), _level(one), one.sentence) for one in told),
     )
 
 

@@ -9,11 +9,12 @@ from functools import partial
 from itertools import chain
 
 from pytest_captcha_qa import __version__
+from pytest_captcha_qa.errors import BaselineMissing
 from pytest_captcha_qa.reporting.comparison import MetricChange, Regression, compare_releases
 from pytest_captcha_qa.reporting.dashboard import queries
 from pytest_captcha_qa.reporting.dashboard.asking import Asked, Judged
 from pytest_captcha_qa.reporting.dashboard.conformance import matrices
-from pytest_captcha_qa.reporting.dashboard.formats import whole
+from pytest_captcha_qa.reporting.dashboard.formats import shown, whole
 from pytest_captcha_qa.reporting.dashboard.gating import rule_rows
 from pytest_captcha_qa.reporting.dashboard.headline import headline, standing, without_waived
 from pytest_captcha_qa.reporting.dashboard.model import (
@@ -60,7 +61,7 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
     Raises:
         UnknownName: the environment or a release has no record.
     """
-    envs = environments(dataset, asked.env)
+    envs, others = environments(dataset, asked.env)
     releases = ordered(dataset, envs)
     chosen = judged(dataset, releases, candidate=asked.candidate, baseline=asked.baseline)
     compared = {one.env: _compared(dataset, one, asked) for one in chosen}
@@ -81,6 +82,7 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
         slowest=queries.slowest(dataset, chosen, asked.page),
         notes=[
             *asked.notes,
+            *([f"{counted(others, 'environment')} with older runs are left out; name one to see it"] if others else []),
             *notes,
             *(one.fault for one in chosen if one.fault),
             *chain.from_iterable(one.notes for one in compared.values()),
@@ -112,9 +114,10 @@ def _outline(
 
 def _title(chosen: Sequence[Judged]) -> str:
     if len(chosen) == 1:
-        release = f", release {chosen[0].candidate}" if chosen[0].candidate is not None else ""
-        return f"{chosen[0].env}{release}"
-    return f"{counted(len(chosen), 'environment')}: {', '.join(one.env for one in chosen)}" if chosen else "No records"
+        release = f", release {shown(chosen[0].candidate, 60)}" if chosen[0].candidate is not None else ""
+        return f"{shown(chosen[0].env, 60)}{release}"
+    names = ", ".join(shown(one.env, 60) for one in chosen)
+    return f"{counted(len(chosen), 'environment')}: {names}" if chosen else "No records"
 
 
 def _compared(dataset: Dataset, one: Judged, asked: Asked) -> Compared:
@@ -129,7 +132,10 @@ def _compared(dataset: Dataset, one: Judged, asked: Asked) -> Compared:
         baseline=one.baseline,
         regression=Regression(asked.alpha, asked.min_effect),
     )
-    by_type = compare(own_rule_forms=asked.own_rule_forms)
+    try:
+        by_type = compare(own_rule_forms=asked.own_rule_forms)
+    except BaselineMissing as missing:
+        return Compared(notes=(missing.message,))
     others = {str(form) for (form,) in dataset.rows(_SEVERAL, [one.env])} - {*asked.own_rule_forms}
     by_form = compare(own_rule_forms=others).changes if others else ()
     return Compared((*by_type.changes, *(one for one in by_form if one.pool.form in others)), by_type.notes)

@@ -6,31 +6,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_captcha_qa.reporting import changes
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 from pytest_captcha_qa.reporting.wording import one_line
 
 NONE = "–"
+NAMELESS = "(no name)"
+_HUGE = 1e7
 
 
 def shown(text: str, most: int = 90) -> str:
-    """Return foreign text on one inert line, cut where it is longer than the page has room for."""
-    line = one_line(text)
+    """Return foreign text on one inert line, cut where it is longer than the page has room for; a blank one is told."""
+    line = one_line(text) or NAMELESS
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def seconds(value: float | None) -> str:
-    """Return seconds with their unit, in three digits."""
+    """Return seconds with their unit, in three digits; below a tenth in milliseconds' steps."""
     if value is None:
         return NONE
-    digits = 2 if value < 10 else 1 if value < 100 else 0
-    return f"{value:.{digits}f} s"
+    size = abs(value)
+    if size >= _HUGE:
+        return f"{value:.2e} s"
+    digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 100 else 0
+    return f"{value:,.{digits}f} s"
 
 
 def percent(value: float | None) -> str:
     """Return a share as per cent."""
-    if value is None:
-        return NONE
-    return f"{value * 100:.0f} %" if value in (0, 1) else f"{value * 100:.1f} %"
+    return NONE if value is None else changes.percent(value)
 
 
 def rate(figures: Figures) -> str:

@@ -28,4 +28,6 @@ def rule_rows(result: GateResult) -> list[RuleRow]:
 def _row(one: RuleResult, env: str) -> RuleRow:
     pool, form = one.pool, one.forms[0] if len(one.forms) == 1 else None
     tag = Tag(env, form=form) if pool is None else Tag(env, pool.project, pool.type, pool.form or form)
-    return RuleRow(tag=tag, level=_LEVELS[one.status], word=one.status.value, rule=str(one.rule), sentence=one.sentence)
+    level = Level.WARN if one.status is Status.NOT_ENOUGH_DATA and one.code else _LEVELS[one.status]
+    sentence = one.sentence.removeprefix(f"{one.rule}: ")
+    return RuleRow(tag=tag, level=level, word=one.status.value, rule=str(one.rule), sentence=sentence)

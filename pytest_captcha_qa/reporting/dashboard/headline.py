@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from pytest_captcha_qa.reporting.dataset import Dataset, open_dataset
 from pytest_captcha_qa.reporting.waiving import Waiving
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
-# Of every test the last try; two refused fresh tokens are the form's fault where another form of the type took one.
+# Of every test the last try. A form that was only seen to refuse has passed nothing: one that refuses everybody does
+# that, too. Two refused fresh tokens are the form's fault where another form of the type took one.
 _STATES = """
 WITH own AS (
     SELECT * FROM attempts WHERE env = $env AND run_id = $run AND NOT (purpose = 'probe' AND expect = 'refuse')
@@ -24,7 +26,7 @@ WITH own AS (
     SELECT type, account, provider, key_mode, list(DISTINCT slug) AS slugs FROM own
     WHERE expect = 'accept' AND outcome = 'ok' GROUP BY ALL
 ), judged AS (
-    SELECT o.slug, o.nodeid, o.variant, o.ts, o.outcome, o.line,
+    SELECT o.slug, o.nodeid, o.variant, o.ts, o.outcome, o.line, o.expect,
         CASE WHEN o.error_code = 'refused_twice' AND o.fault = 'undetermined'
             AND len(list_filter(c.slugs, lambda one: one <> o.slug)) > 0 THEN 'product' ELSE o.fault END AS fault
     FROM own o LEFT JOIN controls c USING (type, account, provider, key_mode)
@@ -32,7 +34,8 @@ WITH own AS (
     SELECT * FROM judged QUALIFY nodeid IS NULL OR row_number() OVER (
         PARTITION BY slug, nodeid, variant ORDER BY ts DESC, line DESC) = 1
 )
-SELECT slug, count(*) FILTER (outcome = 'ok'), count(*) FILTER (outcome <> 'ok' AND fault = 'product'),
+SELECT slug, count(*) FILTER (outcome = 'ok' AND expect = 'accept'),
+    count(*) FILTER (outcome <> 'ok' AND fault = 'product'),
     count(*) FILTER (outcome <> 'ok' AND fault IS DISTINCT FROM 'product'), count(*)
 FROM last GROUP BY slug ORDER BY slug
 """
@@ -162,7 +165,11 @@ def _works(standing: Standing) -> tuple[Level, str, str]:
     """Return what is said of a release that nothing speaks against; what was not compared is not called good."""
     works = f"works: {standing.passed} of {counted(standing.forms, 'form')} passed in its newest run"
     if standing.judged.baseline is None:
-        return Level.UNKNOWN, "Works, not compared", f"{works}; there is no earlier release to compare with."
+        return (
+            Level.UNKNOWN,
+            "Works, not compared",
+            f"{works}; there is no complete run of an earlier release to compare with.",
+        )
     baseline = shown(standing.judged.baseline, 60)
     if all(one.change is Change.NOT_ENOUGH_DATA for one in standing.changes):
         return Level.UNKNOWN, "Not enough data", f"{works}; there is not enough data to compare it with {baseline}."
@@ -199,10 +206,11 @@ def _facts(standing: Standing) -> Iterator[str]:
         yield f"{standing.passed} of {counted(standing.forms, 'form')} passed in the newest run."
     if standing.waived:
         yield f"Failures of {_names(standing.waived)} are waived."
-    few = sum(one.change is Change.NOT_ENOUGH_DATA for one in standing.changes)
+    few = Counter(one.lacking for one in standing.changes if one.change is Change.NOT_ENOUGH_DATA)
     if few:
         all_of_them = counted(len(standing.changes), "comparison")
-        yield f"Not enough data for {few} of {all_of_them}: these are not known to be good."
+        (enough, _), *_ = few.most_common(1)
+        yield f"Not enough data for {few.total()} of {all_of_them}: these are not known to be good ({enough})."
     if standing.lost:
         yield f"{counted(standing.lost, 'attempt')} of this release started and left no record."
     if standing.incomplete:

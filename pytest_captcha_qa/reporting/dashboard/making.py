@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.errors import RecordError
 from pytest_captcha_qa.reporting.dashboard.asking import Asked
+from pytest_captcha_qa.reporting.writing import write_whole
 
 if TYPE_CHECKING:
     from pytest_captcha_qa.reporting.dashboard.model import Dashboard
@@ -54,24 +53,5 @@ def make_dashboard(sources: Sequence[Path], asked: Asked) -> Made:
     except duckdb.Error as failure:
         raise RecordError(f"the dashboard cannot be made of these records ({type(failure).__name__})") from None
     text = render(page).encode("utf-8", "backslashreplace")
-    _write(text, asked.page)
+    write_whole(text, asked.page, what="the dashboard")
     return Made(asked.page, len(text), page)
-
-
-def forget_earlier(path: Path) -> None:
-    """Remove the page of an earlier run; where it cannot be removed, writing the new one will say why."""
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
-
-
-def _write(text: bytes, path: Path) -> None:
-    """Write in one step: a reader sees the old page or the whole new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(text)
-        draft.replace(path)
-    except OSError as failure:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise RecordError(f"the dashboard cannot be written to {path}: {failure.strerror}") from None

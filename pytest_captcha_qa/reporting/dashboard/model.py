@@ -1,6 +1,7 @@
 """Everything the page shows, as plain values: nothing here knows DuckDB, Altair or HTML.
 
-Texts stand as the records have them; `page` makes them inert. Times are seconds, shares lie between 0 and 1.
+Single texts stand as the records have them, and `page` makes them inert; texts made of several are inert already. Times
+are seconds, shares lie between 0 and 1.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from pytest_captcha_qa.reporting.dashboard.formats import shown
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 
 
@@ -26,9 +28,11 @@ class Level(StrEnum):
 _KEY_MODES = {"testkeys": "test keys", "standin": "stand-in"}
 
 
-def key_mode(pool: Pool) -> str:
-    """Return what the tokens of a pool prove, in words."""
-    return _KEY_MODES.get(pool.key_mode, pool.key_mode)
+def made_by(pool: Pool) -> str:
+    """Return in words who makes the tokens of a pool, what they prove, and how its times are scaled."""
+    key_mode = _KEY_MODES.get(pool.key_mode) or shown(pool.key_mode, 40)
+    scaled = f", times scaled by {pool.time_scale:g}" if pool.time_scale != 1 else ""
+    return f"via {shown(pool.provider, 40)} ({key_mode}{scaled})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +101,12 @@ class PoolView:
     @property
     def label(self) -> str:
         """Its name for the reader."""
-        scaled = f", times scaled by {self.pool.time_scale:g}" if self.pool.time_scale != 1 else ""
-        return f"{self.pool.type} via {self.pool.provider} ({key_mode(self.pool)}{scaled})"
+        return f"{shown(self.pool.type, 40)} {made_by(self.pool)}"
 
     @property
     def place(self) -> str:
         """Where it belongs."""
-        return f"{self.pool.env} · {self.pool.project}"
+        return f"{shown(self.pool.env, 40)} · {shown(self.pool.project, 40)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

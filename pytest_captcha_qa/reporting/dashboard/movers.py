@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_captcha_qa.reporting.changes import change_by
 from pytest_captcha_qa.reporting.comparison import Change, MetricChange
-from pytest_captcha_qa.reporting.dashboard.formats import NONE, percent, seconds
-from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag, key_mode
+from pytest_captcha_qa.reporting.dashboard.formats import NONE, percent, seconds, shown
+from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag, made_by
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 from pytest_captcha_qa.reporting.metrics import Kind, Metric, Side
 
@@ -30,23 +31,20 @@ def level_of(one: MetricChange) -> Level:
 
 def name_of(pool: Pool) -> str:
     """Return what a pool is for the reader: a form, or all forms of a type, and by which tokens it is measured."""
-    what = f"{pool.form} ({pool.type})" if pool.form is not None else f"all {pool.type} forms"
-    project = f", project {pool.project}" if pool.project != "default" else ""
-    scaled = f", times scaled by {pool.time_scale:g}" if pool.time_scale != 1 else ""
-    return f"{what}{project}, via {pool.provider} ({key_mode(pool)}{scaled})"
+    kind = shown(pool.type, 40)
+    what = f"{shown(pool.form, 60)} ({kind})" if pool.form is not None else f"all {kind} forms"
+    project = f", project {shown(pool.project, 40)}" if pool.project != "default" else ""
+    return f"{what}{project}, {made_by(pool)}"
 
 
 def short_name(pool: Pool) -> str:
     """Return what a pool is for a sentence; by which tokens it is measured stands in the table."""
-    return pool.form if pool.form is not None else f"all {pool.type} forms"
+    return shown(pool.form, 60) if pool.form is not None else f"all {shown(pool.type, 40)} forms"
 
 
 def effect_of(one: MetricChange) -> str:
     """Return by how much a metric changed: times in per cent, rates in points."""
-    if one.metric.kind is Kind.RATE:
-        before, after = _share(one.baseline, one.metric), _share(one.candidate, one.metric)
-        return NONE if before is None or after is None else f"{(after - before) * 100:+.1f} points".replace("-", "−")
-    return NONE if one.effect is None else f"{one.effect * 100:+.0f} %".replace("-", "−")
+    return (change_by(one.metric, one.effect, one.shift) or NONE).replace("-", "−")
 
 
 def _mover(one: MetricChange) -> Mover:
@@ -69,7 +67,9 @@ def _mover(one: MetricChange) -> Mover:
 
 def _why(one: MetricChange) -> str:
     """Return what the columns do not say: why there is no answer, or how rare such a difference would be by chance."""
-    if one.change is Change.NOT_ENOUGH_DATA or one.adjusted is None:
+    if one.change is Change.NOT_ENOUGH_DATA:
+        return one.lacking
+    if one.adjusted is None:
         return one.sentence
     chance = "< 0.0001" if one.adjusted < 0.0001 else f"= {one.adjusted:.2g}"
     return f"p {chance}, corrected for all comparisons"

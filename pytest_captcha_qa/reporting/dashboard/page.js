@@ -38,12 +38,15 @@ function fillSelects() {
   document.getElementById("sieve").hidden = false;
 }
 
+let strange = []; // what the address asks for and this page does not have
 function restore() {
   const [section, state] = fromFragment();
+  strange = [];
   for (const select of all("select", form)) {
     const wanted = state.get(select.name) ?? "";
     const option = [...select.options].find((one) => (one.dataset.name ?? one.value) === wanted);
     select.value = option ? option.value : "";
+    if (!option && wanted) strange.push(select.closest("label").firstChild.textContent.trim().toLowerCase());
   }
   return section;
 }
@@ -174,8 +177,20 @@ async function drawRest(mine) {
   }
 }
 
-const seconds = (x) => (x === null ? "–" : x.toFixed(x < 10 ? 2 : x < 100 ? 1 : 0) + " s");
-const percent = (x) => (x === null ? "–" : (x === 1 || x === 0 ? (x * 100).toFixed(0) : (x * 100).toFixed(1)) + " %");
+// As `formats.seconds` and `changes.percent` write them.
+function seconds(x) {
+  if (x === null) return "–";
+  const size = Math.abs(x);
+  if (size >= 1e7) return x.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2") + " s";
+  const digits = size > 0 && size < 0.1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0;
+  return x.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + " s";
+}
+function percent(x) {
+  if (x === null) return "–";
+  const text = (x * 100).toFixed(1);
+  const told = text === "100.0" && x < 1 ? "99.9+" : text === "0.0" && x > 0 ? "<0.1" : text;
+  return told.replace(/\.0$/, "") + " %";
+}
 const cells = {
   times: (row) => [
     row.release, row.runs, row.waits,
@@ -222,7 +237,8 @@ function apply() {
   const mine = round;
   soon(() => drawRest(mine));
   const filtered = Object.keys(KEYS).some((key) => chosen(key) !== "");
-  said.textContent = filtered ? `Filtered: ${shown} rows match.` : "";
+  const lost = strange.length ? ` This page does not have the ${strange.join(", ")} that its address names.` : "";
+  said.textContent = ((filtered ? `Filtered: ${shown} rows match.` : "") + lost).trim();
   const theme = chosen("theme");
   if (theme) document.documentElement.dataset.theme = theme;
   else delete document.documentElement.dataset.theme;
@@ -264,8 +280,8 @@ document.addEventListener("click", (event) => {
   }
 });
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("change", () => { toFragment(fromFragment()[0]); apply(); });
-form.addEventListener("reset", () => setTimeout(() => { toFragment(fromFragment()[0]); apply(); }));
+form.addEventListener("change", () => { strange = []; toFragment(fromFragment()[0]); apply(); });
+form.addEventListener("reset", () => setTimeout(() => { strange = []; toFragment(fromFragment()[0]); apply(); }));
 addEventListener("hashchange", () => { const section = restore(); apply(); go(section); });
 addEventListener("beforeprint", () => {
   all("details").forEach((one) => { one.open = true; });

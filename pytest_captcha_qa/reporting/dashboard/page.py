@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -15,11 +16,13 @@ import vl_convert
 from markupsafe import Markup
 
 from pytest_captcha_qa.reporting.dashboard import charts, formats
-from pytest_captcha_qa.reporting.dashboard.model import Bar, Dashboard, Level, Mover, PoolView, Slow, Tag
+from pytest_captcha_qa.reporting.dashboard.fitting import MOST_BYTES, SHARES, fitted
+from pytest_captcha_qa.reporting.dashboard.model import Bar, Dashboard, Level, Mover, PoolView, RuleRow, Slow, Tag
 from pytest_captcha_qa.reporting.figures import Figures
-from pytest_captcha_qa.reporting.wording import counted
+from pytest_captcha_qa.reporting.wording import counted, plural
 
 MOST_ROWS = 8
+MOST_FINDINGS = 40
 _MOST_MOMENTS = 60
 _LEAST_SPREAD = 8  # attempts of a pool, over both releases, from which a distribution is drawn
 _DIMENSIONS = {"e": "env", "p": "project", "t": "type", "f": "form"}
@@ -56,11 +59,21 @@ _HEADS = {
     ),
     "rates": ("Release", "Runs", "Judged", "Accepted", "Rate", "95 % interval", "Tokens", "Submits", "Repeated"),
 }
-_NO_COMPARISON = "There is no earlier release to compare with in these records."
+_NO_COMPARISON = "There is no complete run of an earlier release to compare with in these records."
 
 
 def render(page: Dashboard) -> str:
-    """Return the page as HTML."""
+    """Return the page as HTML, with fewer rows where it would be larger than two megabytes."""
+    totals = Counter(row.level for row in page.movers)
+    text = ""
+    for share in SHARES:
+        text = _rendered(fitted(page, share), totals)
+        if len(text.encode(errors="surrogatepass")) <= MOST_BYTES:
+            break
+    return text
+
+
+def _rendered(page: Dashboard, totals: Mapping[Level, int]) -> str:
     scripts = [_bundle(), _resource("page.js")]
     style = _resource("page.css")
     names = {name: page.choices(name) for name in _DIMENSIONS.values()}
@@ -73,9 +86,11 @@ def render(page: Dashboard) -> str:
         "data": Markup(_inert(_data(page, names))),
         "scope_line": _scope_line(page),
         "worse": [mover for mover in page.movers if mover.level in (Level.BAD, Level.WARN)],
-        "other_movers": list(_other_movers(page.movers)),
-        "nothing_worse": _nothing_worse(page.movers),
-        "pairs": [f"{env}: {new} against {old}" for env, (new, old) in page.compared.items() if new and old],
+        "worse_count": totals[Level.BAD] + totals[Level.WARN],
+        "other_movers": list(_other_movers(page.movers, totals)),
+        "nothing_worse": _nothing_worse(totals),
+        "rules": list(_rules(page.rules)),
+        "pairs": [_pair(env, new, old) for env, (new, old) in page.compared.items() if None not in (new, old)],
         "spreads": list(_spreads(page)),
         "slow_sides": list(_slow_sides(page)),
         "moments": page.moments[-_MOST_MOMENTS:][::-1],
@@ -92,6 +107,7 @@ def _constants() -> dict[str, Any]:
         "filters": _FILTERS,
         "heads": _HEADS,
         "most_rows": MOST_ROWS,
+        "most_findings": MOST_FINDINGS,
         "no_comparison": _NO_COMPARISON,
     }
 
@@ -152,7 +168,7 @@ def _data(page: Dashboard, names: Mapping[str, Sequence[str]]) -> dict[str, Any]
     release_at = {release: number for number, release in enumerate(releases)}
     pool_at = {pool.pool: number for number, pool in enumerate(page.pools)}
     return {
-        "names": {name: [formats.shown(value) for value in values] for name, values in names.items()},
+        "names": {name: _labels(values) for name, values in names.items()},
         "releases": [formats.shown(release, 60) for release in releases],
         "pools": [{"key": p.key, "forms": [place["form"][form] for form in p.forms]} for p in page.pools],
         "columns": list(_COLUMNS),
@@ -170,6 +186,16 @@ def _data(page: Dashboard, names: Mapping[str, Sequence[str]]) -> dict[str, Any]
     }
 
 
+def _labels(values: Sequence[str]) -> list[str]:
+    """Return what the filters show; names that look alike, such as long ones, are told apart by a number."""
+    seen = Counter[str]()
+    labels = []
+    for label in map(formats.shown, values):
+        seen[label] += 1
+        labels.append(f"{label} ({seen[label]})" if seen[label] > 1 else label)
+    return labels
+
+
 _COLUMNS = ("pool", "form", "release", "runs", "attempts", "waits", "median", "P90", "P99", "page", "submit", "verify",
             "judged", "passed", "rate", "low", "high", "keys", "submits", "repeated")  # fmt: skip
 
@@ -182,12 +208,17 @@ def _numbers(one: Figures) -> Iterator[float | int | None]:
     times += [(name, "p90") for name in ("page", "submit", "verify")]
     yield from (_rounded(formats.time_of(one, name, part)) for name, part in times)
     low, high = one.interval if one.interval is not None else (None, None)
-    yield from (one.judged, one.passed, _rounded(one.rate), _rounded(low), _rounded(high))
-    yield from (one.keys, one.submits, _rounded(one.resolve_share))
+    yield from (one.judged, one.passed, _share(one.rate), _share(low), _share(high))
+    yield from (one.keys, one.submits, _share(one.resolve_share))
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
+
+
+def _share(value: float | None) -> float | None:
+    """Return it short; only all of it is 1, and only nothing is 0."""
+    return None if value is None else value if value in (0, 1) else min(max(round(value, 5), 1e-5), 1 - 1e-5)
 
 
 def _bar(bar: Bar) -> dict[str, Any]:
@@ -221,23 +252,40 @@ def _scope_line(page: Dashboard) -> str:
     """Return what the page is about: how many attempts and runs, and of which time."""
     if not page.attempts:
         return "no attempt on record"
-    span = f"{formats.moment(page.first)[:10]} to {formats.moment(page.last)[:10]}"
-    return f"{page.attempts:,} attempts in {page.runs_count:,} runs, {span} (UTC)"
+    days = dict.fromkeys(formats.moment(one)[:10] for one in (page.first, page.last))
+    many = (
+        f"{page.attempts:,} {plural(page.attempts, 'attempt')} in {page.runs_count:,} {plural(page.runs_count, 'run')}"
+    )
+    return f"{many}, {' to '.join(days)} (UTC)"
 
 
-def _nothing_worse(movers: Sequence[Mover]) -> str:
+def _pair(env: str, new: str | None, old: str | None) -> str:
+    return "{}: {} against {}".format(*(formats.shown(name or "", 60) for name in (env, new, old)))
+
+
+def _nothing_worse(totals: Mapping[Level, int]) -> str:
     """Return what is said in place of what got worse; what nobody knows is not called good."""
-    unknown = sum(mover.level is Level.UNKNOWN for mover in movers)
-    if unknown == len(movers):
+    unknown = totals[Level.UNKNOWN]
+    if unknown == sum(totals.values()):
         return "Nothing can be told yet: no comparison has enough data."
     rest = f"; {counted(unknown, 'comparison')} cannot be told for want of data" if unknown else ""
     return f"Nothing that can be compared got worse, beyond chance and the smallest effect that counts{rest}."
 
 
-def _other_movers(movers: Sequence[Mover]) -> Iterator[tuple[str, list[Mover], str, bool]]:
-    """Yield (level, rows, caption, whether it stands open) of what did not get worse."""
+def _other_movers(movers: Sequence[Mover], totals: Mapping[Level, int]) -> Iterator[tuple[list[Mover], int, str]]:
+    """Yield (rows, how many there are in all, caption) of what did not get worse."""
     for level, caption in ((Level.UNKNOWN, "Not enough data"), (Level.GOOD, "Got better"), (Level.SAME, "Same")):
-        yield level, [mover for mover in movers if mover.level is level], caption, False
+        yield [mover for mover in movers if mover.level is level], totals[level], caption
+
+
+def _rules(rows: Sequence[RuleRow]) -> Iterator[tuple[list[RuleRow], str, bool]]:
+    """Yield (rows, caption, whether they stand open) of the gate's answers: what calls for somebody stands open."""
+    for levels, caption, opened in (
+        ((Level.BAD, Level.WARN), "What counts, warns or is waived", True),
+        ((Level.UNKNOWN,), "Too little data, which fails nothing", False),
+        ((Level.GOOD,), "Passed", False),
+    ):
+        yield [row for row in rows if row.level in levels], caption, opened
 
 
 def _spreads(page: Dashboard) -> Iterator[tuple[PoolView, str]]:

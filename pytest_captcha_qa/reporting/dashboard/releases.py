@@ -13,7 +13,11 @@ from pytest_captcha_qa.reporting.dataset import Dataset
 UNKNOWN = "unknown"
 PREVIOUS = "previous"
 
-_ENVIRONMENTS = "SELECT env FROM runs WHERE env IS NOT NULL GROUP BY env ORDER BY env"
+MOST_ENVIRONMENTS = 24
+
+_ENVIRONMENTS = """
+SELECT env FROM runs WHERE env IS NOT NULL GROUP BY env ORDER BY max(started_at) DESC NULLS LAST, env
+"""
 _RELEASES = """
 SELECT env, release FROM (
     SELECT env, coalesce(release, '') AS release, min(started_at) AS first FROM runs WHERE env IS NOT NULL GROUP BY ALL
@@ -27,18 +31,18 @@ WHERE env IS NOT NULL AND attempts > 0 GROUP BY env, release ORDER BY last DESC 
 """
 
 
-def environments(dataset: Dataset, wanted: str | None) -> list[str]:
-    """Return the environments of the page.
+def environments(dataset: Dataset, wanted: str | None) -> tuple[list[str], int]:
+    """Return the environments of the page, those with the newest runs where there are too many, and how many are left.
 
     Raises:
         UnknownName: `wanted` has no record.
     """
     known = [str(env) for (env,) in dataset.rows(_ENVIRONMENTS)]
     if wanted is None:
-        return known
+        return sorted(known[:MOST_ENVIRONMENTS]), len(known[MOST_ENVIRONMENTS:])
     if wanted not in known:
         raise UnknownName.among("environment", wanted, known, where="these records")
-    return [wanted]
+    return [wanted], 0
 
 
 def ordered(dataset: Dataset, envs: Sequence[str]) -> dict[str, list[str]]:

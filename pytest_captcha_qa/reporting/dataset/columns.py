@@ -53,6 +53,16 @@ _STAGE_TYPES = ", ".join(f'"{stage}" DOUBLE' for stage in STAGES)
 _STAGE = f'"(?:{"|".join(STAGES)})":{_NUMBER}'
 _EXTRA = f'"[A-Za-z_][A-Za-z0-9_]{{0,39}}":(?:null|true|false|{_WHOLE}|{_TEXT})'
 
+WORDS: Mapping[str, type[StrEnum]] = {
+    "verify_status": VerifyStatus,
+    "key_mode": KeyMode,
+    "purpose": Purpose,
+    "expect": Expect,
+    "outcome": Result,
+    "fault": Fault,
+    "source": Source,
+}
+
 ATTEMPT: Mapping[str, Column] = {
     "ts": Column("VARCHAR", _TIME, asked="VARCHAR"),
     "id": Column("VARCHAR", _ID),

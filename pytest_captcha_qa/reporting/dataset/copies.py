@@ -9,19 +9,20 @@ if TYPE_CHECKING:
 
 # Every attempt with its id; one that was only started gives way to one that was recorded.
 _KEYS = """
-SELECT file AS part, rowid AS row, id_hash AS key, true AS recorded FROM staged WHERE kind = 1
-UNION ALL SELECT part, -1 - rowid, hash(id), recorded FROM odd_lines
-UNION ALL SELECT own, NULL, hash(id), recorded FROM packed WHERE kind = 'attempt' AND own IN (
+SELECT file AS part, rowid AS row, NULL AS line, id_hash AS key, true AS recorded FROM staged WHERE kind = 1
+UNION ALL SELECT part, -1 - rowid, line, hash(id), recorded FROM odd_lines
+UNION ALL SELECT own, NULL, line, hash(id), recorded FROM packed WHERE kind = 'attempt' AND own IN (
     SELECT h.part FROM parts h JOIN parts p ON p.run_id = h.run_id AND p.position > 0 WHERE h.position < 0)
 """
 _TWICE = f"SELECT count(*) > count(DISTINCT key) FROM ({_KEYS})"
 _RANKED = f"""
 CREATE TEMP TABLE ranked AS
-WITH keyed AS (SELECT k.*, p.run_id, p.complete, p.position FROM ({_KEYS}) k JOIN parts p USING (part)),
+WITH keyed AS (SELECT k.* REPLACE (coalesce(k.line, k.row - p.first_row + 1) AS line), p.run_id, p.complete, p.position
+    FROM ({_KEYS}) k JOIN parts p USING (part)),
 sized AS (SELECT part, count(*) FILTER (recorded) AS size FROM keyed GROUP BY part)
 SELECT k.part, k.row, row_number() OVER (
     PARTITION BY k.run_id, k.key
-    ORDER BY NOT k.recorded, k.row IS NOT NULL, s.size DESC, NOT k.complete, k.position, abs(k.row)) AS place
+    ORDER BY NOT k.recorded, k.row IS NOT NULL, s.size DESC, NOT k.complete, k.position, k.line) AS place
 FROM keyed k JOIN sized s USING (part)
 """
 _COPIES = "SELECT part FROM ranked GROUP BY part HAVING min(place) > 1 AND count(row) > 0"

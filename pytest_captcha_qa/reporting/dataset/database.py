@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from errno import EIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,21 @@ def connect(folder: Path, memory: str) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def write(connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object]) -> None:
+    """Run a query that writes the file `$new` or `$file`.
+
+    Raises:
+        OSError: it cannot be written; `strerror` says why in the words of DuckDB.
+    """
+    import duckdb
+
+    try:
+        connection.execute(query, parameters)
+    except duckdb.IOException as failure:
+        why = str(failure).removeprefix("IO Error: ").splitlines()[0]
+        raise OSError(EIO, why, parameters.get("new") or parameters.get("file")) from None
 
 
 def lock(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:

@@ -6,14 +6,14 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.errors import ConfigError
-from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine, Started
-from pytest_captcha_qa.records.reading import ENDINGS, Scanned, find, scan, scan_line
+from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine
+from pytest_captcha_qa.records.reading import ENDINGS, Scanned, add_scanned, find, scan, scan_line
 from pytest_captcha_qa.records.runs import RunFile
 from pytest_captcha_qa.reporting.dataset import columns
 from pytest_captcha_qa.reporting.dataset.database import reader
@@ -74,15 +74,19 @@ def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve
     staged = _staged(connection, [source.plain for source in sources], wide=wide)
     rough = _ROUGH
     lines = rest(connection, staged)
+    pieces: dict[int, list[Staged]] = {}
+    for one in staged:
+        pieces.setdefault(one.index, []).append(one)
     with sieve:
-        for source, found in zip(sources, staged, strict=True):
-            part = _taken(source, found, lines.get(found.index, ()))
-            if part is not None:
-                sieve.keep(part, found.index, found.first_row)
-                continue
-            for part in by_writer(source.path, scan(source.path)):
-                sieve.keep(part, rough)
-                rough += 1
+        for index, source in enumerate(sources):
+            parts = _taken(source, pieces[index], lines)
+            for found, part in zip(pieces[index], parts or (), strict=bool(parts)):
+                if part.file != RunFile(source.path) or len(pieces[index]) == 1:
+                    sieve.keep(part, found.part, found.first_row)
+            if parts is None:
+                for part in by_writer(source.path, scan(source.path)):
+                    sieve.keep(part, rough)
+                    rough += 1
     for table, (name, read) in _TABLES.items():
         connection.execute(f"CREATE TABLE {table} AS {reader(read)}", {"files": [str(sieve.files[name])]})
 
@@ -95,7 +99,7 @@ def _staged(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wid
         return stage(connection, files, wide=wide)
     except duckdb.Error:
         stage(connection, (), wide=wide)
-        return [Staged(index, False, 0, 0, 0, False, False) for index in range(len(files))]
+        return [Staged(index, index, False, 0, 0, 0, (), (), False) for index in range(len(files))]
 
 
 _FIELDS = {name: column.sql for name, column in columns.ATTEMPT.items()}
@@ -107,22 +111,40 @@ _TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-def _taken(source: Source, found: Staged, lines: Iterable[Rest]) -> Part | None:
-    """Return the rest of a file that DuckDB has read; None if the exact reader has to read all of it.
+def _taken(source: Source, pieces: Sequence[Staged], lines: Mapping[int, Sequence[Rest]]) -> list[Part] | None:
+    """Return the parts of a file that DuckDB has read; None if the exact reader has to read all of it.
 
-    That is so for files that were joined, for one of an older schema, one with odd attempts, and one in which an
-    attempt was started and not recorded, since only the exact reader keeps what a lost attempt was about.
+    That is so for a file of an older schema and one with lines that are not read as they stand.
     """
-    if not (found.whole and found.paired):
+    torn = source.plain != source.path and not source.plain.stat().st_size
+    if torn or not all(found.whole for found in pieces):
         return None
-    scanned = list(_scanned(found, lines))
-    headers = [one for one in scanned if one.begins]
-    plain = len(headers) == 1 and headers[0].number == 1 and headers[0].version >= SCHEMA_VERSION
-    if not plain or headers[0].damage or any(isinstance(one.line, AttemptLine | Started) for one in scanned):
+    scanned = [list(_scanned(found, lines.get(found.part, ()))) for found in pieces]
+    if any(one.begins and (one.damage or one.version < SCHEMA_VERSION) for part in scanned for one in part):
         return None
-    part = Part(RunFile(source.path, counted=found.attempts))
-    for one in scanned:
-        part.add(one)
+    wanted: set[int] = set()
+    for found, part in zip(pieces, scanned, strict=True):
+        wanted |= {*found.lost, *(() if any(one.begins for one in part) else found.told)}
+    told = _numbered(source.plain, wanted) if wanted else {}
+    return [_part(source, found, part, told) for found, part in zip(pieces, scanned, strict=True)]
+
+
+def _numbered(path: Path, wanted: Collection[int]) -> dict[int, bytes]:
+    """Return those lines of a file."""
+    with path.open("rb") as stream:
+        return {number: raw for number, raw in enumerate(stream, 1) if number in wanted}
+
+
+def _part(source: Source, found: Staged, scanned: Sequence[Scanned], told: Mapping[int, bytes]) -> Part:
+    """Return a part of the lines that DuckDB did not take and of those that it took and that are `told` once more."""
+    again = [scan_line(number, told[number]) for number in {*found.lost, *found.told} if number in told]
+    kept = sum(isinstance(one.line, AttemptLine) for one in again)
+    part = Part(RunFile(source.path, counted=found.attempts - kept))
+    for one in sorted([*scanned, *again], key=lambda one: one.number):
+        if one.number in told and one.number not in found.lost:
+            add_scanned(part.file, one)
+        else:
+            part.add(one)
     return part
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from pytest_captcha_qa.model.attempt import KeyMode
 from pytest_captcha_qa.model.record import AttemptLine, EventLine, Header, Line, Started
 from pytest_captcha_qa.records.lines import to_json
 from pytest_captcha_qa.records.reading import Scanned, add_scanned
@@ -83,7 +84,7 @@ class Sieve:
             table = ATTEMPTS if isinstance(one, AttemptLine) else EVENTS
             self._write(table, {"part": number, "line": line, "recorded": True, **_shown(one)})
         for line, one in part.lost:
-            self._write(ATTEMPTS, {"part": number, "line": line, "recorded": False, **_shown(one)})
+            self._write(ATTEMPTS, {"part": number, "line": line, "recorded": False, **_shown_lost(one)})
 
     def _write(self, table: str, value: Mapping[str, Any]) -> None:
         packed = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
@@ -114,3 +115,8 @@ def _shown(line: Line) -> dict[str, Any]:
     shown = to_json(line)
     shown.pop("$type")
     return shown
+
+
+def _shown_lost(line: AttemptLine) -> dict[str, Any]:
+    # Its started line need not say the key mode, and a record of an attempt must.
+    return _shown(replace(line, key_mode=line.key_mode or KeyMode.LIVE.value)) | {"key_mode": line.key_mode}

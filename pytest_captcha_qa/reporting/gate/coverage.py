@@ -81,7 +81,7 @@ def _coverage_status(counting: Mapping[str, Seen], missing: Sequence[str], least
 def judge_ages(dataset: Rows, forms: Mapping[str, Seen], rules: GateRules, asked: Asked) -> Iterator[RuleResult]:
     """Yield for each form whether its last pass is recent enough, over all the records there are.
 
-    Passes of another key mode than the one in use prove something else and do not count.
+    Passes of another key mode than the one in use prove something else and do not count, nor do those of the future.
     """
     used = sorted({mode for form in forms.values() for mode in form.key_modes})
     for slug, form in forms.items():
@@ -93,9 +93,9 @@ def judge_ages(dataset: Rows, forms: Mapping[str, Seen], rules: GateRules, asked
 
 def _last_pass(dataset: Rows, asked: Asked, slug: str, key_modes: Sequence[str]) -> datetime | None:
     ((last,),) = dataset.rows(
-        "SELECT epoch(max(ts)) FROM positive WHERE env = ? AND slug = ? AND verify_status = 'pass'"
+        "SELECT epoch(max(ts)) FROM positive WHERE env = ? AND slug = ? AND verify_status = 'pass' AND ts <= ?"
         " AND (len(?) = 0 OR key_mode IN (SELECT unnest(?)))",
-        (asked.env, slug, [*key_modes], [*key_modes]),
+        (asked.env, slug, asked.latest, [*key_modes], [*key_modes]),
     )
     return datetime.fromtimestamp(float(str(last)), UTC) if last is not None else None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pytest_captcha_qa.errors import ProviderError, all_errors
+from pytest_captcha_qa.reporting.bounds import Bound, rate_bound
 from pytest_captcha_qa.reporting.figures import Pool, Rows
 from pytest_captcha_qa.reporting.gate.subject import Subject
 from pytest_captcha_qa.reporting.wording import some_of
@@ -18,7 +19,8 @@ _RENEWED, _REFUSED_ONCE = "token_renewed", "token_refused_once"
 class FormCounts:
     """What the positive checks on one form in one run come to.
 
-    `repeats` are the submits beyond the first of `keys` captchas, `outages` the attempts left out of everything else.
+    `repeats` are the submits beyond the first of `keys` captchas, `again` those of them that had any; `outages` the
+    attempts left out of everything else.
     """
 
     slug: str
@@ -27,6 +29,7 @@ class FormCounts:
     judged: int
     keys: int
     repeats: int
+    again: int
     outages: int
 
 
@@ -54,6 +57,16 @@ class Group:
             found[count.run] = found.get(count.run, 0) + int(getattr(count, name))
         return list(found.values())
 
+    def least_share(self, *, forgiven: bool) -> float:
+        """Return the lower bound of the share of repeated solves, without those that the provider caused if `forgiven`.
+
+        What is counted for it are captchas that needed more than one, so that a single one that needed many is one.
+        """
+        again = self.total("again")
+        held = max(again - self.forgiven, 0) if forgiven else again
+        counts = [count * held / again for count in self.by_run("again")] if again else [0]
+        return rate_bound(counts, self.by_run("keys"), Bound.LOWER) if again else 0.0
+
     @property
     def named(self) -> str:
         """The pool in words."""
@@ -78,7 +91,8 @@ def find_groups(dataset: Rows, subject: Subject, alone: Collection[str]) -> list
         " count(*) FILTER (NOT outage AND verify_status = 'pass'),"
         " count(*) FILTER (NOT outage AND verify_status IN ('pass', 'fail')),"
         " count(*) FILTER (NOT outage AND submits > 0),"
-        " coalesce(sum(submits - 1) FILTER (NOT outage AND submits > 0), 0), count(*) FILTER (outage)"
+        " coalesce(sum(submits - 1) FILTER (NOT outage AND submits > 0), 0),"
+        " count(*) FILTER (NOT outage AND submits > 1), count(*) FILTER (outage)"
         f" FROM positive WHERE {subject.where} AND outcome <> 'lost' GROUP BY ALL ORDER BY ALL",
         subject.parameters,
     )

@@ -40,7 +40,8 @@ def judge_gate(dataset: Rows, rules: GateRules, asked: Asked) -> GateResult:
     results += judge_ages(dataset, forms, rules, asked)
     regressed = judge_regression(dataset, subject, asked, rules, alone)
     answer = _answer(subject, asked, [*results, *regressed.results])
-    notes = (*subject.notes, *_notes(dataset, subject, forms), *_unneeded(asked, answer))
+    compared = regressed.comparison.notes if regressed.comparison is not None else ()
+    notes = (*subject.notes, *_notes(dataset, subject, forms, asked), *compared, *_unneeded(asked, answer))
     return replace(answer, baseline=regressed.baseline, comparison=regressed.comparison, notes=notes)
 
 
@@ -119,7 +120,7 @@ def _waived_forms(asked: Asked) -> list[str]:
     )  # fmt: skip
 
 
-def _notes(dataset: Rows, subject: Subject, forms: Mapping[str, Seen]) -> Iterator[str]:
+def _notes(dataset: Rows, subject: Subject, forms: Mapping[str, Seen], asked: Asked) -> Iterator[str]:
     """Yield that key modes were judged apart, and which forms are new while others of their type are gone."""
     modes = sorted({mode for form in forms.values() for mode in form.key_modes})
     if len(modes) > 1:
@@ -128,11 +129,20 @@ def _notes(dataset: Rows, subject: Subject, forms: Mapping[str, Seen]) -> Iterat
         f"SELECT slug, type FROM positive WHERE env = ? AND NOT ({subject.where}) GROUP BY ALL ORDER BY ALL",
         (subject.env, *subject.parameters),
     )
+    yield from _of_the_future(dataset, subject, asked)
     before = {str(slug): str(kind) for slug, kind in known}
     for slug, form in forms.items():
         gone = [old for old, kind in before.items() if kind == form.captcha and old not in forms]
         if before and slug not in before and gone:
             yield f"form {slug!r} is new, {some_of(gone)} of its type gone: a form that was renamed has no history"
+
+
+def _of_the_future(dataset: Rows, subject: Subject, asked: Asked) -> Iterator[str]:
+    query = "SELECT run_id FROM runs WHERE env = ? AND started_at > ? ORDER BY started_at, run_id"
+    names = [str(name) for (name,) in dataset.rows(query, (subject.env, asked.latest))]
+    if names:
+        said = f"{counted(len(names), 'run')} began in the future ({some_of(names)}): the clock of a machine is wrong"
+        yield f"{said}; their passes are no recent ones"
 
 
 def _unneeded(asked: Asked, answer: GateResult) -> Iterator[str]:

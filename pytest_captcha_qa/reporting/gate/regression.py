@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_captcha_qa.errors import BaselineMissing
 from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT, GateRules, Rule, Rules
@@ -18,6 +18,7 @@ from pytest_captcha_qa.reporting.comparison import (
     releases,
 )
 from pytest_captcha_qa.reporting.figures import Pool, Rows
+from pytest_captcha_qa.reporting.gate.common import Sides
 from pytest_captcha_qa.reporting.gate.groups import named
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Asked, Subject
@@ -52,21 +53,29 @@ def judge_regression(
     if subject.release is None:
         unknown = "the release under test is unknown, so it is not compared; name it with --captcha-release"
         return _alone(rules, Status.NOT_ENOUGH_DATA, unknown)
-    baseline = _baseline(dataset, subject.env, subject.release, asked)
+    candidate = Source(dataset, subject.env, subject.release, subject.release)
+    baseline = _baseline(candidate, subject.release, asked)
     if baseline is None:
-        first = f"no complete run of another release than {subject.release} is on record yet to compare with"
+        first = f"no complete run of another release than {subject.release} has measured anything yet to compare with"
         return _alone(rules, Status.NOT_ENOUGH_DATA, first)
     if baseline.dataset is dataset and baseline.release == subject.release:
         said = f"the baseline {baseline.label} is the release under test itself"
         return _alone(rules, Status.NO_BASELINE, said, baseline.label)
-    return _compared(baseline, Source(dataset, subject.env, subject.release, subject.release), rules, alone)
+    if baseline.left_out and not baseline.run_ids:
+        said = f"the baseline {baseline.label} holds nothing but runs of the release under test"
+        return _alone(rules, Status.NO_BASELINE, said, baseline.label)
+    return _compared(baseline, candidate, rules, alone)
 
 
-def _baseline(dataset: Rows, env: str, release: str, asked: Asked) -> Source | None:
-    """Return what is compared with, None where there is nothing before this release."""
-    named = str(asked.baseline)
+def _baseline(candidate: Source, release: str, asked: Asked) -> Source | None:
+    """Return what is compared with, None where there is nothing before this release.
+
+    Runs of the candidate are no part of it, where it is a folder that holds them too.
+    """
+    named, dataset, env = str(asked.baseline), candidate.dataset, candidate.env
     if asked.baseline_records is not None:
-        return Source(asked.baseline_records, env, named)
+        source = Source(asked.baseline_records, env, named)
+        return replace(source, left_out=frozenset(source.run_ids & candidate.run_ids))
     found = previous_release(dataset, env, release) if named == PREVIOUS else named
     return Source(dataset, env, found, found) if found is not None else None
 
@@ -89,10 +98,15 @@ def _compared(baseline: Source, candidate: Source, rules: GateRules, alone: Coll
             changes = [change for change in changes if _of(rules, change.pool) != other] + own
     except BaselineMissing as missing:
         return _alone(rules, Status.NO_BASELINE, missing.message, baseline.label)
-    if not any(change.baseline.attempts and change.candidate.attempts for change in changes):
-        nothing = _nothing_in_common(baseline, candidate)
-        return _alone(rules, Status.NO_BASELINE, nothing, baseline.label)
-    return Regressed(tuple(_results(changes, rules, baseline.label)), baseline.label, comparison)
+    sides = Sides.of(baseline, candidate)
+    if not changes:
+        return _alone(rules, *sides.nothing_in_common(), baseline.label)
+    said = f"against {baseline.label}"
+    lacking = [
+        _result(rules, Status.NOT_ENOUGH_DATA, f"{said}, {named(pool)}: never measured there{whom}", pool)
+        for pool, whom in sides.lacking(alone)
+    ]
+    return Regressed((*_results(changes, rules, baseline.label), *lacking), baseline.label, comparison)
 
 
 def _results(changes: list[MetricChange], rules: GateRules, baseline: str) -> Iterator[RuleResult]:
@@ -131,16 +145,6 @@ def _unreadable(baseline: Source) -> str | None:
         f"the baseline {baseline.label} was recorded by a newer tool (schema {newest}, ours is {SCHEMA_VERSION}), "
         "so it cannot be compared; update pytest-captcha-qa"
     )
-
-
-def _nothing_in_common(baseline: Source, candidate: Source) -> str:
-    told = []
-    for source in (baseline, candidate):
-        query = f"SELECT DISTINCT type, provider, key_mode FROM positive WHERE {source.where} ORDER BY ALL"
-        found = source.dataset.rows(query, source.parameters)
-        kinds = [f"{kind} ({provider}, {key_mode})" for kind, provider, key_mode in found]
-        told.append(f"{source.label} has {some_of(kinds) or 'no good token'}")
-    return f"the baseline {baseline.label} cannot be compared: {', '.join(told)}, which are never pooled"
 
 
 def _settings(rules: Rules) -> Regression:

@@ -34,20 +34,23 @@ def run_gate(
 ) -> GateResult:
     """Return what the rules say of the records in files, folders and patterns.
 
-    `ask` returns the question once it is told which environments the records have. `baseline` is a release, `previous`,
-    or record files, looked for below `folder`.
+    `ask` returns the question once it is told which environments the records have. `baseline` is `previous`, a release
+    on record, or else record files, looked for below `folder`.
 
     Raises:
         ConfigError: the extra is missing, a file cannot be read, or `ask` finds nothing to ask about.
     """
+    from pytest_captcha_qa.reporting.comparison import releases
     from pytest_captcha_qa.reporting.dataset import open_dataset
     from pytest_captcha_qa.reporting.gate.judging import judge_gate
+    from pytest_captcha_qa.reporting.gate.regression import PREVIOUS
 
     with ExitStack() as opened:
         dataset = opened.enter_context(open_dataset(sources))
         found = dataset.rows("SELECT DISTINCT env FROM runs WHERE env IS NOT NULL ORDER BY env")
         asked = replace(ask([str(env) for (env,) in found]), baseline=baseline)
-        path = _records_meant(baseline, folder or Path())
+        on_record = baseline in (PREVIOUS, *releases(dataset, asked.env))
+        path = None if on_record else _records_meant(baseline, folder or Path())
         problems: tuple[str, ...] = dataset.problems
         if path is not None:
             try:
@@ -65,4 +68,9 @@ def _records_meant(reference: str | None, folder: Path) -> Path | None:
     if reference is None:
         return None
     path = folder / reference
-    return path if path.exists() or any(sign in reference for sign in _SIGNS_OF_A_PATH) else None
+    try:
+        there = path.exists()
+    except OSError:
+        # Too long for a name of a file, say.
+        there = False
+    return path if there or any(sign in reference for sign in _SIGNS_OF_A_PATH) else None

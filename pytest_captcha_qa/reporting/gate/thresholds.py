@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pytest_captcha_qa.model.gate import Rule, Rules
+from pytest_captcha_qa.reporting.bounds import usable
 from pytest_captcha_qa.reporting.figures import Rows
 from pytest_captcha_qa.reporting.gate.groups import Group, with_failures
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
@@ -69,10 +70,10 @@ class _Judge:
         if keys == 0:
             said = f"repeated solves of {group.named}: no captcha was solved{self._left_out}"
             return self._result(Rule.MAX_RESOLVE_SHARE, Status.NOT_ENOUGH_DATA, said, numbers)
-        lower, worst = _share_bound(held, keys), _share_bound(keys, keys)
+        lower, worst = group.least_share(forgiven=True), rate_bound(keys, keys, Bound.LOWER)
         numbers |= {"share": repeats / keys, "lower": lower}
         status = _status(holds=held / keys <= most, excluded=lower > most, could_be=worst > most)
-        if status is Status.PASSED and (beyond := _share_bound(repeats, keys)) > most:
+        if status is Status.PASSED and (beyond := group.least_share(forgiven=False)) > most:
             status, lower = Status.WARNING, beyond
         theirs = f", {repeats - held} of them since the provider failed" if repeats > held else ""
         said = (
@@ -146,11 +147,7 @@ def _samples(dataset: Rows, subject: Subject, group: Group, metric: Metric) -> S
         " AND slug IN (SELECT unnest(?)) GROUP BY run_id ORDER BY run_id",
         (*subject.parameters, pool.project, pool.type, pool.provider, pool.key_mode, pool.time_scale, [*group.forms]),
     )
-    return [np.asarray(values, dtype=np.float64) for (values,) in found]
-
-
-def _share_bound(repeats: int, keys: int) -> float:
-    return rate_bound(min(repeats, keys), keys, Bound.LOWER)
+    return usable([np.asarray(values, dtype=np.float64) for (values,) in found])
 
 
 def _status(*, holds: bool, excluded: bool, could_be: bool) -> Status:

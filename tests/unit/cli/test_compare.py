@@ -109,7 +109,7 @@ def test_one_run_is_not_enough_and_says_what_would_be(compare: Compare) -> None:
     code, out, _ = compare("1.1", "1.2")
     assert code == 11
     assert "not enough data to tell a change (median 15.3 s (32 attempts in 8 runs) -> median" in out
-    assert "5 runs of 1.2 could, there is 1\n" in out
+    assert "5 runs of 1.2 could tell, there is 1\n" in out
     assert out.endswith("1.2 against 1.1 in staging: 3 not enough data of 3 metrics\n")
 
 
@@ -167,3 +167,32 @@ def test_without_the_extra_it_says_what_to_install(compare: Compare, monkeypatch
     assert (code, err) == (
         4, "error: captcha-qa compare needs scipy; install it with: pip install 'pytest-captcha-qa[gate]'\n",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "piece"),
+    [
+        (("1.0", "1.1", "--form", "signpu"), "unknown form 'signpu' in 1.0 and 1.1; did you mean 'signup'?"),
+        (("", "1.1"), "A is empty; is the variable set that it comes from?"),
+        (("1.0", "x" * 400), "unknown release or file 'xxx"),
+    ],
+)
+def test_a_name_that_nobody_has_is_wrong_usage(compare: Compare, arguments: tuple[str, ...], piece: str) -> None:
+    code, out, err = compare(*arguments)
+    assert (code, out, piece in err) == (4, "", True), err
+
+
+def test_previous_is_never_a_folder_of_that_name(compare: Compare, project: Path) -> None:
+    (project / "previous").mkdir()
+    assert "1.1 against 1.0 in staging" in compare("previous", "1.1")[1]
+
+
+@pytest.mark.parametrize(("sides", "code", "piece"), [(("old", "odl"), 4, "'odl'"), (("odl", "old"), 16, "'odl'")])
+def test_a_folder_that_is_not_there_is_named_where_no_records_are(
+    compare: Compare, project: Path, sides: tuple[str, str], code: int, piece: str
+) -> None:
+    (project / "reports").rename(project / "elsewhere")
+    told = f"there is no record file or folder {piece}, and no folder reports/records that could hold such a release"
+    assert compare(*sides)[::2] == (code, f"error: {told}\n")
+    code, _, err = compare("old", "old")
+    assert (code, err) == (16, "error: there is nothing to compare with: all runs of old are on the other side too\n")

@@ -87,3 +87,24 @@ def test_history_is_written_and_said(reports: Path, capsys: pytest.CaptureFixtur
     assert main(["compact", str(reports / "records")]) == 0
     assert "nothing new to compact" in capsys.readouterr().out
     assert main(["compact", "nowhere"]) == 4
+
+
+def test_what_a_killed_command_left_is_erased_and_what_another_makes_is_named(
+    reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    here = reports / "records" / "staging"
+    left, made = here / ".1.3.0.parquet.4711.new", here / ".1.3.0.parquet.4712.new"
+    for draft in (left, made):
+        draft.write_bytes(b"packed, so that no id is seen")
+
+    def ask(process: int, signal: int) -> None:
+        if process == 4711:
+            raise ProcessLookupError
+
+    monkeypatch.setattr("os.kill", ask)
+    assert main(["forget", RUN]) == 1
+    assert f"still stands in {made}" in capsys.readouterr().out
+    assert (left.exists(), made.exists()) == (False, True)
+    monkeypatch.setattr("os.kill", lambda *_: (_ for _ in ()).throw(ProcessLookupError))
+    compact(reports / "records")
+    assert not made.exists()

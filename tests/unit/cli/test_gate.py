@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from errno import ENOSPC, EPIPE
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +87,7 @@ def test_several_environments_want_one_to_be_chosen(records: Any, gate: Gate, mo
     assert gate("records", "--env", "staging")[0] == 0
     monkeypatch.setenv("CAPTCHA_QA_ENV", "staging")
     assert gate()[0] == 0
-    assert gate("records", "--env", "nowhere")[0] == 11
+    assert gate("records", "--env", "nowhere")[0] == 4
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_missing_extra_is_named(records: Any, gate: Gate, monkeypatch: pytest.
 
 def test_record_files_are_a_baseline_or_16(records: Any, gate: Gate, tmp_path: Path) -> None:
     records.run("r1", [{}] * 9)
-    (tmp_path / "main.jsonl").write_bytes(records.run("r1", [{}] * 9).read_bytes())
+    records.run("m1", [{}] * 9).rename(tmp_path / "main.jsonl")
     code, output, _ = gate("records", "--baseline", "main.jsonl")
     assert (code, "run r1 of release 1.3.0, against main.jsonl: " in output) == (0, True), output
     for named, piece in (
@@ -134,3 +136,66 @@ def test_what_cannot_be_written_is_an_error(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
     code, _, errors = gate()
     assert (code, errors.startswith("error: GITHUB_STEP_SUMMARY names ")) == (4, True)
+
+
+def test_an_environment_or_release_that_is_no_name_is_wrong_usage(records: Any, gate: Gate) -> None:
+    records.run("r1", [{}])
+    code, _, error = gate("records", "--env", "stagng")
+    assert (code, error) == (4, "error: unknown environment 'stagng'; did you mean 'staging'?\n")
+    code, _, error = gate("records", "--release", "")
+    assert (code, error) == (4, "error: --release is empty; is the variable set that it comes from?\n")
+
+
+def test_no_record_at_all_is_nothing_measured_where_the_environment_is_known(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gate("records")[0] == 4
+    monkeypatch.setenv("CAPTCHA_QA_ENV", "staging")
+    assert gate("records")[0] == 11
+
+
+@pytest.mark.parametrize("release", ["v1/2", "records", "*", "x" * 400, "previous"])
+def test_a_release_on_record_goes_before_files_of_its_name(records: Any, gate: Gate, release: str) -> None:
+    Path("previous").mkdir(exist_ok=True)
+    records.run("old", [{}], release=release, ago=timedelta(days=1))
+    records.run("r1", [{}] * 3)
+    code, output, _ = gate("records", "--baseline", release)
+    assert (code, output.splitlines()[0].partition(": ")[2].partition(": ")[0]) == (
+        0, f"run r1 of release 1.3.0, against {release}"
+    )  # fmt: skip
+    assert gate("records", "--baseline", "y" * 400)[0] == 16
+
+
+class Broken(io.StringIO):
+    """An output that nobody reads, or that has no room."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def write(self, text: str) -> int:
+        raise OSError(self.number, "no room")
+
+    def fileno(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "told"), [(EPIPE, 10, ""), (ENOSPC, 4, "error: the answer cannot be printed: no room\n")]
+)
+def test_what_nobody_reads_changes_no_verdict(
+    records: Any, gate: Gate, monkeypatch: pytest.MonkeyPatch, number: int, code: int, told: str
+) -> None:
+    records.run("r1", [FAILED] * 9)
+    replaced: list[int] = []
+    monkeypatch.setattr("os.dup2", lambda _, end: replaced.append(end))
+    monkeypatch.setattr("sys.stdout", Broken(number))
+    assert gate()[::2] == (code, told)
+    assert replaced == [number]
+
+
+def test_names_from_records_are_no_commands_of_the_terminal(records: Any, gate: Gate) -> None:
+    records.run("r1", [{}], env="evil\x1b[31m\n::error::x")
+    _, _, error = gate("records", "--env", "nowhere")
+    assert "\x1b" not in error
+    assert all(line.startswith("error: ") for line in error.splitlines())

@@ -224,3 +224,14 @@ def test_names_follow_the_customs(family: Any) -> None:
     assert bool(family.buckets) == (kind == "histogram")
     assert not {"task_id", "run_id", "nodeid", "id", "message"} & set(family.labels)
     assert family.help.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['a"b\\c\nd', "</script>", "\u202e", "\x00\x1b[31m", "\ud800half", "{}", "", "__proto__", "\u2028", "W" * 500],
+)
+def test_a_name_of_any_kind_leaves_a_scrape_that_can_be_read(counted: Counted, attempt: Attempts, name: str) -> None:
+    counted.tell(attempt(slug=name, provider=name, project=name, release=name, worker_version=name), event(name))
+
+    assert counted.value("attempts_total") == 1
+    assert counted.value("events_total") == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,32 @@ def test_a_foreign_parquet_is_named(records: Path):
 def test_without_a_folder_there_is_nothing_to_compact(tmp_path: Path):
     with pytest.raises(ConfigError, match="there are no records in"):
         compact(tmp_path / "missing")
+
+
+def test_records_that_a_run_may_still_read_for_its_verdict_are_deleted_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    now = f"{datetime.now(UTC) - timedelta(minutes=1):%Y-%m-%dT%H:%M:%S}.000Z"
+    path = tmp_path / "staging" / "r1.jsonl"
+    write(path, header(ts=now), attempt(ts=now), footer(ts=now))
+
+    done = compact(tmp_path, delete=True)
+
+    assert (done.deleted, path.exists(), len(done.written)) == ([], True, 1)
+    assert done.left == [f"{path} was written within ten minutes, and its run may still read it: it goes next time"]
+    monkeypatch.setattr(compacting, "STILL_READ", 30.0)
+    assert compact(tmp_path, delete=True).deleted == [path]
+
+
+def test_a_folder_that_cannot_be_written_or_read_is_named(records: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compacting, "draft_of", lambda path: path.with_name("no folder") / "draft.new")
+    with pytest.raises(RecordError, match=r"the history .*parquet cannot be written: Cannot open file"):
+        compact(records)
+
+    def locked(folder: Path, onerror: Any) -> Any:
+        onerror(PermissionError(13, "Permission denied", str(folder / "staging")))
+        return iter(())
+
+    monkeypatch.setattr("os.walk", locked)
+    with pytest.raises(ConfigError, match=r"the records .*staging cannot be read: Permission denied"):
+        compact(records)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_captcha_qa.errors import BaselineMissing
+from pytest_captcha_qa.reporting.changes import change_by
 from pytest_captcha_qa.reporting.comparison import (
     Change,
     MetricChange,
@@ -20,6 +21,7 @@ from pytest_captcha_qa.reporting.comparison import (
     previous_release,
     releases,
 )
+from pytest_captcha_qa.reporting.metrics import METRICS
 
 MakeHistory = Callable[..., Any]
 Run = tuple[dict[str, Any], list[dict[str, Any]]]
@@ -71,7 +73,7 @@ def test_a_rate_that_fell_is_told_in_points_with_intervals(history: MakeHistory)
     assert rate.change is Change.WORSE
     assert rate.shift == -0.25
     assert rate.sentence == (
-        "verification rate of turnstile (by captchaai, live) is lower by 25.0 points: "
+        "verification rate of turnstile (by captchaai, live) is lower by 25 points: "
         "100 % (32 of 32 in 8 runs; 95 % interval 89.1 % to 100 %) -> "
         "75 % (24 of 32 in 8 runs; 95 % interval 53.2 % to 90.3 %); p = 0.0095"
     )
@@ -80,20 +82,20 @@ def test_a_rate_that_fell_is_told_in_points_with_intervals(history: MakeHistory)
 def test_more_repeated_solves_are_worse(history: MakeHistory) -> None:
     share = the(compared(history(*many("1.0"), *many("1.1", submits=2))), "resolve_share")
     assert (share.change, share.shift) == (Change.WORSE, 1.0)
-    assert "is higher by 100.0 points: 0 % (0 beyond 32 keys) -> 100 % (32 beyond 32 keys)" in share.sentence
+    assert "is higher by 100 points: 0 % (0 beyond 32 keys) -> 100 % (32 beyond 32 keys)" in share.sentence
 
 
 def test_day_one_is_not_enough_data_and_says_what_would_be(history: MakeHistory, tmp_path: Path) -> None:
     wait = the(compared(history(*many("1.0", number=8), *many("1.1", 20.0, number=1))), "wait")
     assert (wait.change, wait.p_value, wait.adjusted) == (Change.NOT_ENOUGH_DATA, None, None)
-    assert wait.sentence.endswith("5 runs of 1.1 could, there is 1")
+    assert wait.sentence.endswith("5 runs of 1.1 could tell, there is 1")
     first = history(*many("1.0", number=1), *many("1.1", number=1), folder=tmp_path / "first")
     both = the(compared(first), "wait")
-    assert both.sentence.endswith("6 runs of each could")
+    assert both.sentence.endswith("6 runs of each could tell")
 
 
 def test_without_a_baseline_there_is_an_error_that_names_what_there_is(history: MakeHistory) -> None:
-    with pytest.raises(BaselineMissing, match=r"no good attempt of 1\.0 in environment 'staging'; it has 1\.1"):
+    with pytest.raises(BaselineMissing, match=r"no good attempt of 1\.0 in environment 'staging'; there is 1\.1"):
         compared(history(*many("1.1")))
     with pytest.raises(BaselineMissing):
         compared(history(*many("1.0", header={"env": "qa"}), *many("1.1")))
@@ -239,3 +241,27 @@ def test_the_previous_release_is_that_of_the_last_complete_run_before(history: M
     assert previous_release(dataset, "staging", "1.0") is None
     assert previous_release(dataset, "staging", "9.9") == "1.4"
     assert previous_release(dataset, "qa", "1.3") is None
+
+
+def test_a_run_of_refusals_alone_is_no_previous_release(history: MakeHistory) -> None:
+    refusing = [(header, [line | {"expect": "refuse"} for line in lines]) for header, lines in many("1.1", number=1)]
+    dataset = history(*many("1.0", number=1), *refusing, *many("1.2", number=1))
+    assert previous_release(dataset, "staging", "1.2") == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("metric", "effect", "shift", "told"),
+    [
+        ("verify_rate", 100.0, -1.0, "-100 points"),
+        ("verify_rate", -0.3, 0.0123, "+1.2 points"),
+        ("resolve_share", 0.0, -0.0001, "0 points"),
+        ("wait", -0.154, -2.0, "-15 %"),
+        ("wait", 0.0004, 0.02, "0 %"),
+        ("submit", 0.0, 0.004, "< 10 ms"),
+        ("submit", None, None, None),
+    ],
+)
+def test_a_change_has_the_sign_of_what_is_read(
+    metric: str, effect: float | None, shift: float | None, told: str | None
+) -> None:
+    assert change_by(METRICS[metric], effect, shift) == told

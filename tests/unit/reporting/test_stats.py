@@ -146,6 +146,9 @@ def test_the_same_numbers_in_another_order_give_the_same_answer() -> None:
     one, two = compare_times(before, after), compare_times(mixed, after[::-1])
     assert (one.p_value, one.steady_p) == (two.p_value, two.steady_p)
     assert one.effect == pytest.approx(two.effect)
+    assert compare_times(steady(10, 12, 99), after) == compare_times(
+        [draw.permutation(values) for values in steady(10, 12, 99)], [draw.permutation(values) for values in after]
+    ), "to the last bit, whatever order the attempts of a run are read in"
 
 
 @pytest.mark.parametrize(

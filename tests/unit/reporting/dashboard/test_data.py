@@ -16,6 +16,8 @@ from pytest_captcha_qa.reporting.dashboard.asking import Asked
 from pytest_captcha_qa.reporting.dashboard.baseline import Baseline
 from pytest_captcha_qa.reporting.dashboard.data import MOST_POOLS, MOST_RELEASES, collect
 from pytest_captcha_qa.reporting.dashboard.model import Dashboard, Level
+from pytest_captcha_qa.reporting.dashboard.page import MOST_FINDINGS, render
+from pytest_captcha_qa.reporting.dashboard.releases import MOST_ENVIRONMENTS
 from pytest_captcha_qa.reporting.dataset import open_dataset
 
 MakePage = Callable[..., Dashboard]
@@ -60,7 +62,8 @@ def test_two_runs_of_a_form_are_not_enough_data_and_not_green(page_of: MakePage)
     (head,) = page.headlines
     assert (head.level, head.word) == (Level.UNKNOWN, "Not enough data")
     assert {mover.level for mover in page.movers} == {Level.UNKNOWN}
-    assert "not known to be good" in head.facts[-1]
+    assert head.facts[-1].endswith("these are not known to be good (6 runs of each could tell).")
+    assert {mover.sentence for mover in page.movers} == {"6 runs of each could tell"}
 
 
 def test_a_broken_form_comes_before_everything_else(page_of: MakePage) -> None:
@@ -128,6 +131,35 @@ def test_a_named_baseline_is_compared_with(page_of: MakePage) -> None:
     assert page.compared == {"staging": ("1.2.0", "1.0.0")}
 
 
+def test_a_baseline_in_which_nothing_can_be_compared_leaves_a_page_that_says_so(tmp_path: Path) -> None:
+    rewritten(tmp_path, "1.0.0", purpose="probe", expect="refuse")
+    with open_dataset([tmp_path]) as dataset:
+        named = collect(dataset, Asked(page=tmp_path / "page.html", baseline=Baseline("1.0.0")))
+        page = collect(dataset, Asked(page=tmp_path / "page.html"))
+
+    assert named.movers == []
+    assert any("no good attempt of 1.0.0" in note for note in named.notes)
+    assert page.headlines[0].word == "Works, not compared"
+
+
+def test_a_form_that_was_only_seen_to_refuse_has_not_passed(tmp_path: Path) -> None:
+    rewritten(tmp_path, "1.1.0", expect="refuse", verify_status="fail", wait=None)
+    with open_dataset([tmp_path]) as dataset:
+        page = collect(dataset, Asked(page=tmp_path / "page.html"))
+
+    assert page.headlines[0].word == "No verdict"
+
+
+def rewritten(folder: Path, release: str, **changes: object) -> None:
+    """Write the records of two releases, the attempts of one of them changed."""
+    write_history(folder, Team(releases=["1.0.0", "1.1.0"], runs=2, evenings=0))
+    for file in folder.glob("*.jsonl"):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        for line in lines:
+            line.update(changes if line.get("release") == release and "slug" in line else {})
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 def test_no_records_at_all_make_an_empty_page(tmp_path: Path) -> None:
     write_history(tmp_path / "records", Team(releases=["1"], runs=1, forms={}))
     with open_dataset([tmp_path / "records"]) as dataset:
@@ -154,6 +186,24 @@ def test_pools_beyond_the_limit_are_told_not_hidden(page_of: MakePage) -> None:
 
     assert len(page.pools) == MOST_POOLS
     assert any(note.startswith("2 pools with the fewest attempts have no panels") for note in page.notes)
+
+
+def test_environments_beyond_the_limit_are_told_and_the_newest_stay(page_of: MakePage) -> None:
+    one = {"forms": {"signup": "turnstile"}, "releases": ["1"], "per_form": 1}
+    old = [Team(env=f"preview-{number}", runs=1, **one) for number in range(MOST_ENVIRONMENTS + 1)]
+    page = page_of(*old, Team(env="staging", runs=2, **one))
+
+    assert len(page.headlines) == MOST_ENVIRONMENTS
+    assert "staging" in {head.env for head in page.headlines}
+    assert any(note.startswith("2 environments with older runs are left out") for note in page.notes)
+
+
+def test_all_findings_are_counted_also_where_a_page_lists_some(page_of: MakePage) -> None:
+    forms = {f"form-{number}": "turnstile" for number in range(MOST_FINDINGS + 2)}
+    page = page_of(Team(forms=forms, releases=["1"], runs=1, per_form=1, probes=True, unsafe=list(forms)))
+
+    assert f"{MOST_FINDINGS + 2} findings at form-0" in page.headlines[0].sentence
+    assert f"The first {MOST_FINDINGS} of {MOST_FINDINGS + 2} findings" in render(page)
 
 
 def test_outages_stand_on_the_time_line_and_not_in_the_figures(page_of: MakePage) -> None:

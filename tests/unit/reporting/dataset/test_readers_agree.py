@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterable
+from math import inf, nan
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -14,11 +16,32 @@ from history.lines import IDS, TIMES, attempt, event, footer, header, started
 from pytest_captcha_qa.records.reading import read
 from pytest_captcha_qa.reporting.dataset import open_dataset, staging
 
-texts = st.sampled_from(["signup", "a b", "", 'quo"te', "back\\slash", "тест", "x" * 600, "\u2028", "<b>", "\t"])
+texts = st.sampled_from(
+    [
+        "signup",
+        "a b",
+        "",
+        'quo"te',
+        "back\\slash",
+        "тест",
+        "x" * 600,
+        "ü" * 501,
+        "\x00",
+        "\ud800",
+        "\u2028",
+        "<b>",
+        "\t",
+    ]
+)
 maybe_texts = st.none() | texts
-seconds = st.none() | st.sampled_from([0, 1, 0.5, 21.4, 21.44449, 1e-7, 1e30, -1.0])
+seconds = st.none() | st.sampled_from([0, 1, 0.5, 21.4, 21.44449, 21.4445, 2.6755, 1e-7, 1e30, -1.0, 2**70, nan, inf])
 stages = st.dictionaries(st.sampled_from(["blocked", "page", "submit", "verify", "other"]), seconds.filter(bool))
 releases = st.sampled_from([None, "", "1.3.0", "1.4.0"])
+
+
+def spoilt(line: dict[str, Any], end: bytes) -> bytes:
+    """A line whose end says something once more, or what is no JSON."""
+    return json.dumps(line).encode()[:-1] + end
 
 
 # What other programs, people and full disks have put in the place of what belongs there.
@@ -55,9 +78,27 @@ lines = st.one_of(
     st.builds(lambda schema: header(schema=schema), st.sampled_from([1, 7, 0, "1"])),
     st.just({"$type": "weather", "sun": True}),
 )
-spaced = st.sampled_from([(",", ":"), (", ", ": ")])
+spaced = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (",", ": ")])
+
+
+def other_programs(
+    line: dict[str, Any], how: tuple[str, str], shuffled: Random, dropped: str, ascii_only: bool
+) -> bytes:
+    """A line with its keys in any order, a field missing, spaces."""
+    keys = [key for key in line if key != dropped]
+    shuffled.shuffle(keys)
+    return json.dumps({key: line[key] for key in keys}, ensure_ascii=ascii_only, separators=how).encode(
+        "utf-8", "replace"
+    )
+
+
+dropped = st.just("") | st.sampled_from([*attempt(), *started()])
 raw_lines = st.one_of(
-    st.builds(lambda line, how: json.dumps(line, ensure_ascii=False, separators=how).encode(), lines, spaced),
+    st.builds(
+        lambda line, how: json.dumps(line, ensure_ascii=False, separators=how).encode("utf-8", "replace"), lines, spaced
+    ),
+    st.builds(other_programs, lines, spaced, st.randoms(use_true_random=False), dropped, st.booleans()),
+    st.builds(spoilt, lines, st.sampled_from([b",}", b', "wait": 1}', b', "id": "x"}', b', "mood": nan}', b"]", b""])),
     st.builds(lambda line: json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode(), lines),
     st.sampled_from(
         [b"", b"   ", b"null", b"[1]", b"{", b"\xff\xfe", b'{"$type":"attempt"}', b"\x01", b"{}\r", b"\x00"]
@@ -81,8 +122,18 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(files(), min_size=1, max_size=3))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @example([b""])
+@example([json.dumps(attempt()).encode() + b"\n\x01"])
+@example(
+    [
+        b'{"wait": 1, '
+        + json.dumps(attempt()).encode()[1:-1]
+        + b', "wait": 2}\n'
+        + json.dumps(attempt()).encode()
+        + b"\n"
+    ]
+)
 @example([json.dumps(header()).encode()])
 def test_both_readers_tell_the_same(contents: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
@@ -166,3 +217,59 @@ def told_by_dataset(folder: Path) -> dict[str, Any]:
 
 def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=repr)
+
+
+def in_other_words(line: dict[str, Any]) -> str:
+    """A line as another program may write it: keys in another order, spaces, a field that we do not know."""
+    return json.dumps(dict(sorted({**line, "mood": {"good": [1]}}.items(), reverse=True))) + "\n"
+
+
+def of_another_program(number: int, **fields: Any) -> dict[str, Any]:
+    said = attempt(id=f"attempt {number}", ts="2026-11-29T11:18:03.120456+00:00", wait=21.44449, **fields)
+    return said | {"nodeid": "test_login.py::info[NaN, nan]"}
+
+
+@pytest.mark.parametrize("proven", [1 << 30, 0], ids=["each field", "sampled"])
+def test_files_of_another_program_are_read_by_duckdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proven: int
+) -> None:
+    monkeypatch.setattr(staging, "PROVEN", proven)
+    monkeypatch.setattr("pytest_captcha_qa.reporting.dataset.loading.scan", None)
+    sound = [of_another_program(number) for number in range(60)]
+    lost = [started(id="lost", key_mode=None), *(started(id=one["id"]) for one in sound)]
+    joined = [header(), *lost, *sound, footer(attempts=60), header(run_id="r2"), *sound, footer(attempts=60)]
+    (tmp_path / "joined.jsonl").write_text("".join(map(in_other_words, joined)))
+    (tmp_path / "bare.jsonl").write_text("".join(in_other_words(one | {"run_id": "r3"}) for one in sound))
+
+    with open_dataset([tmp_path]) as dataset:
+        runs = dataset.rows("SELECT run_id, complete, attempts, lost FROM runs ORDER BY ALL")
+        assert runs == [("r1", True, 61, 1), ("r2", True, 60, 0), ("r3", False, 60, 0)]
+        waits = dataset.rows("SELECT DISTINCT wait, page, nodeid FROM attempts WHERE outcome <> 'lost'")
+        assert waits == [(21.444, 0.4, "test_login.py::info[NaN, nan]")]
+        assert dataset.rows("SELECT id, line FROM attempts WHERE outcome = 'lost'") == [("lost", 2)]
+        assert dataset.rows("SELECT max(line) FROM attempts WHERE run_id = 'r2'") == [(184,)]
+
+
+WRONG = [{"wait": "soon"}, {"outcome": "fine"}, {"fault": "nobody"}, {"http_status": "x"}, {"submits": None}]
+
+
+@pytest.mark.parametrize("proven", [1 << 30, 0], ids=["each field", "sampled"])
+def test_what_is_wrong_in_a_file_of_another_program_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proven: int
+) -> None:
+    monkeypatch.setattr(staging, "PROVEN", proven)
+    said = [header(), *(of_another_program(number) for number in range(40))]
+    wrong = [of_another_program(99) | one for one in WRONG]
+    lines = [in_other_words(one) for one in (*said, *wrong, footer(attempts=45))]
+    (tmp_path / "run.jsonl").write_text("".join([*lines[:20], lines[0][:90] + "\n", *lines[20:]]))
+
+    with open_dataset([tmp_path]) as dataset:
+        assert [problem.partition("run.jsonl:")[2] for problem in dataset.problems[:6]] == [
+            "21: not a line of JSON",
+            "43: 'wait' is not a number",
+            "44: 'outcome' is not one of failed, indeterminate, lost, ok",
+            "45: 'fault' is not one of config, infrastructure, product, provider, scope, undetermined",
+            "46: 'http_status' is not a whole number",
+            "47: 'submits' is not a whole number",
+        ]
+        assert dataset.rows("SELECT complete, attempts FROM runs") == [(False, 40)]

@@ -47,7 +47,7 @@ def test_day_one_has_one_attempt_per_form_and_nothing_red(records: Any) -> None:
         Rule.REGRESSION: Status.NOT_ENOUGH_DATA,
     }
     assert said(result, Rule.REGRESSION) == [
-        "regression: no complete run of another release than 1.3.0 is on record yet to compare with"
+        "regression: no complete run of another release than 1.3.0 has measured anything yet to compare with"
     ]
 
 
@@ -222,3 +222,14 @@ def test_a_waiver_of_a_rule_that_nothing_needs_is_told(records: Any) -> None:
         "nothing fails of what is waived by signup regression (QA-1): moving; the waiver has expired, "
         "its last day was 2026-11-27",
     )
+
+
+def test_a_clock_that_is_wrong_hides_neither_later_runs_nor_an_old_pass(records: Any) -> None:
+    records.run("ahead", [{}], release="9.9.0", ago=timedelta(days=-300))
+    records.run("old", [{}], release="1.2.0", ago=timedelta(days=9))
+    records.run("r1", [{"verify_status": "fail", "outcome": "failed", "fault": "product"}])
+    result = records.judge(Rules(max_age_of_pass=timedelta(days=3)))
+    assert (result.runs, result.exit) == (("r1",), 10)
+    assert "form 'signup' passed 9 days ago" in said(result, Rule.MAX_AGE_OF_PASS)[0]
+    assert "1 run began in the future (ahead): the clock of a machine is wrong" in "\n".join(result.notes)
+    assert records.judge(Rules(), release="9.9.0").runs == ("ahead",)

@@ -16,12 +16,14 @@ from pytest_captcha_qa.reporting.gate.results import GateResult, Status
 FAILED: Mapping[str, Any] = {"verify_status": "fail", "outcome": "failed", "fault": "product"}
 
 
-def history(records: Any, release: str, *, page: float = 1.0, wait: float = 8.0, days: int = 0, **also: Any) -> None:
+def history(
+    records: Any, release: str, *, page: float = 1.0, wait: float = 8.0, days: int = 0, name: str = "", **also: Any
+) -> None:
     """Write twelve runs of ten attempts, whose times differ a little."""
     for run in range(12):
         spread = [1 + ((7 * run + 3 * number) % 11 - 5) / 50 for number in range(10)]
         attempts = [{"wait": wait * each, "seconds": {"page": page * each}, **also} for each in spread]
-        records.run(f"{release}-{run:02}", attempts, release=release, ago=timedelta(days=days, hours=run))
+        records.run(f"{name or release}-{run:02}", attempts, release=release, ago=timedelta(days=days, hours=run))
 
 
 def against(result: GateResult) -> list[tuple[Status, str]]:
@@ -122,7 +124,7 @@ def test_an_unknown_release_is_not_compared(records: Any) -> None:
 
 
 def test_record_files_are_a_baseline_whatever_their_release(records: Any, tmp_path: Path) -> None:
-    history(records, "1.3.0", page=1.0)
+    history(records, "1.3.0", page=1.0, name="main")
     main = tmp_path / "main"
     records.folder.rename(main)
     records.folder.mkdir()
@@ -130,3 +132,68 @@ def test_record_files_are_a_baseline_whatever_their_release(records: Any, tmp_pa
     with closing(open_dataset([main])) as dataset:
         result = records.judge(Rules(), baseline="main", baseline_records=dataset)
     assert (result.exit, result.baseline) == (10, "main")
+
+
+def test_a_folder_that_holds_the_release_under_test_too_is_no_baseline_of_itself(records: Any) -> None:
+    history(records, "1.2.0", days=3)
+    history(records, "1.3.0", page=1.6)
+    with closing(open_dataset([records.folder])) as dataset:
+        result = records.judge(Rules(), baseline="records", baseline_records=dataset)
+    assert result.exit == 10
+    assert "records: 12 runs left out, which the other side has too" in "\n".join(result.notes)
+    for old in records.folder.glob("1.2.0-*"):
+        old.unlink()
+    with closing(open_dataset([records.folder])) as dataset:
+        alone = records.judge(Rules(), baseline="records", baseline_records=dataset)
+    assert against(alone) == [
+        (Status.NO_BASELINE, "regression: the baseline records holds nothing but runs of the release under test")
+    ]
+
+
+OUTAGE: Mapping[str, Any] = {"verify_status": "skipped", "outcome": "indeterminate", "fault": "provider", "wait": None}
+
+
+def test_an_outage_of_the_last_release_turns_nobody_red(records: Any) -> None:
+    records.run("older", [{}], release="1.1.0", ago=timedelta(days=2))
+    records.run("old", [OUTAGE] * 5, release="1.2.0", ago=timedelta(days=1))
+    records.run("r1", [{}])
+    result = records.judge(Rules(), baseline="previous")
+    assert (result.exit, result.baseline) == (0, "1.1.0")
+    named = records.judge(Rules(), baseline="1.2.0")
+    assert (named.exit, against(named)[0][1]) == (
+        16, "regression: the baseline 1.2.0 cannot be compared: it has no good token, outages left out"
+    )  # fmt: skip
+    records.run("r2", [OUTAGE] * 5, release="1.4.0", ago=timedelta(hours=-1))
+    own = records.judge(Rules(), baseline="1.1.0")
+    assert (own.exit, against(own)) == (
+        12, [(Status.NOT_ENOUGH_DATA, "regression: 1.4.0 has measured nothing that could be compared")]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "piece"),
+    [
+        ({"slug": "register"}, 0, "1.2.0 has 'register', 1.3.0 has 'signup': no form is in both"),
+        ({"project": "alpha"}, 16, "1.2.0 has turnstile (captchaai, live, project alpha), 1.3.0 has turnstile"),
+    ],
+)
+def test_why_nothing_can_be_compared_is_said_as_it_is(
+    records: Any, before: Mapping[str, Any], code: int, piece: str
+) -> None:
+    records.run("old", [before] * 3, release="1.2.0", ago=timedelta(days=1))
+    records.run("r1", [{}] * 3)
+    result = records.judge(Rules(), baseline="previous")
+    assert (result.exit, piece in against(result)[0][1]) == (code, True), against(result)
+
+
+def test_a_form_that_the_baseline_never_measured_is_too_little_data(records: Any) -> None:
+    for number in range(8):
+        records.run(f"old{number}", [{"slug": "login"}], release="1.2.0", ago=timedelta(days=1))
+        records.run(f"r{number}", [{"slug": "login"}, {}, {"slug": "order"}])
+    rules = GateRules(all=Rules(require_data=frozenset({Rule.REGRESSION})), forms={"order": Rules()})
+    lacking = [one for one in records.judge(rules, baseline="previous").rules if "never measured" in one.sentence]
+    assert [(one.sentence, one.code) for one in lacking] == [
+        ("regression: against 1.2.0, form 'order' (turnstile, captchaai, live): never measured there", 11),
+        ("regression: against 1.2.0, turnstile (captchaai, live): never measured there: signup", 11),
+    ]
+    assert records.judge(rules, baseline="previous").exit == 11

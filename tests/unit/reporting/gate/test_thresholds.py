@@ -158,3 +158,24 @@ def test_runs_of_a_release_are_judged_together(records: Any) -> None:
 def test_the_times_a_rule_may_limit_are_those_that_are_measured() -> None:
     assert set(TIMES) == {metric.name for metric in MEASURED}
     assert set(OUR_TIMES) == {metric.name for metric in MEASURED if metric.side is Side.OURS}
+
+
+@pytest.mark.parametrize(
+    ("submits", "status"),
+    [([40], Status.NOT_ENOUGH_DATA), ([2] * 2, Status.NOT_ENOUGH_DATA), ([2] * 9, Status.BREACHED)],
+)
+def test_one_captcha_that_needed_many_solves_breaches_nothing(records: Any, submits: list[int], status: Status) -> None:
+    records.run("r1", [*times(60 - len(submits)), *({"submits": count} for count in submits)])
+    found = only(records.judge(Rules(max_resolve_share=0.02)))
+    assert (found.status, found.numbers["repeats"]) == (status, sum(submits) - len(submits))
+
+
+def test_repeated_solves_of_a_single_run_are_worth_one_run(records: Any) -> None:
+    for number in range(6):
+        records.run(f"r{number}", times(10, submits=2 if number == 0 else 1), ago=timedelta(hours=number))
+    assert only(records.judge(Rules(max_resolve_share=0.02), release="1.3.0")).status is Status.NOT_ENOUGH_DATA
+
+
+def test_what_is_no_time_is_not_counted_as_one(records: Any) -> None:
+    records.run("r1", [*times(12, seconds={"page": 1.0}), {"seconds": {"page": -5.0}}, {"seconds": {"page": 1e300}}])
+    assert {name: only(records.judge(PAGE)).numbers[name] for name in ("n", "p90")} == {"n": 12, "p90": 1.0}
