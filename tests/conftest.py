@@ -59,12 +59,13 @@ class PytestRun:
 
     @property
     def record_files(self) -> list[Path]:
-        """Those of the last run last: two runs of one second have names in no order."""
-        return sorted(self.folder.glob("reports/records/*/*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+        return sorted(self.folder.glob("reports/records/*/*.jsonl"))
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for path in self.record_files for line in path.read_text().splitlines()]
+        """Those of the last run come last; the names of two runs of one second are in no order."""
+        files = sorted(self.record_files, key=lambda path: path.stat().st_mtime_ns)
+        return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["$type"] == kind]

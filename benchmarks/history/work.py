@@ -24,7 +24,7 @@ _POOL = ["env", "project", "type", "provider", "key_mode"]
 
 def ours(folder: Path) -> dict[str, Any]:
     """Return what the dataset, its figures and the comparison say."""
-    from pytest_captcha_qa.reporting.comparison import compare_releases
+    from pytest_captcha_qa.reporting.comparison.releases import compare_releases
     from pytest_captcha_qa.reporting.dataset import open_dataset
     from pytest_captcha_qa.reporting.figures import figures
 

@@ -15,7 +15,7 @@ from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.errors import BaselineMissing, NotEnoughData
 
 if TYPE_CHECKING:
-    from pytest_captcha_qa.reporting.comparison import Regression, ReleaseComparison
+    from pytest_captcha_qa.reporting.comparison.releases import Regression, ReleaseComparison
 
 _WORSE = 10
 _SIDE = "release, `previous`, or record files"
@@ -52,7 +52,7 @@ def compare(
 
 
 def _regression(alpha: str, min_effect: str) -> Regression:
-    from pytest_captcha_qa.reporting.comparison import Regression
+    from pytest_captcha_qa.reporting.comparison.releases import Regression
 
     return Regression(share("--alpha", alpha, most=0.2), share("--min-effect", min_effect, most=10))
 
@@ -65,8 +65,8 @@ def _compared(
     regression: Regression,
     forms: Sequence[str],
 ) -> tuple[ReleaseComparison, tuple[str, ...]]:
-    from pytest_captcha_qa.reporting.comparison import compare_sources
-    from pytest_captcha_qa.reporting.sides import check_forms, find_sides
+    from pytest_captcha_qa.reporting.comparison.releases import compare_sources
+    from pytest_captcha_qa.reporting.comparison.sides import check_forms, find_sides
 
     default = str(option("captcha_records").default)
     baseline, candidate, problems = find_sides(stack, *sides, records, default, env)
@@ -79,13 +79,13 @@ def _compared(
 
 
 def _print_object(found: ReleaseComparison, problems: Sequence[str]) -> None:
-    from pytest_captcha_qa.reporting.comparison_file import as_json
+    from pytest_captcha_qa.reporting.comparison.file import as_json
 
     print_json(as_json(found) | {"problems": list(problems)})
 
 
 def _print(found: ReleaseComparison, problems: Sequence[str]) -> None:
-    from pytest_captcha_qa.reporting.comparison_table import print_table, sentences
+    from pytest_captcha_qa.reporting.comparison.table import print_table, sentences
 
     print_table(found)
     for line in (*sentences(found), *(f"note: {problem}" for problem in problems)):
@@ -93,7 +93,7 @@ def _print(found: ReleaseComparison, problems: Sequence[str]) -> None:
 
 
 def _end(found: ReleaseComparison, fail_on_worse: bool) -> None:
-    from pytest_captcha_qa.reporting.stats import Change
+    from pytest_captcha_qa.reporting.stats.comparing import Change
 
     told = [one for one in found.changes if one.change is not Change.NOT_ENOUGH_DATA]
     if not told:

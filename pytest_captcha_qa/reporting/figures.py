@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pytest_captcha_qa.reporting.bounds import LONGEST, Interval, rate_interval
 from pytest_captcha_qa.reporting.metrics import TIMES, Metric
+from pytest_captcha_qa.reporting.stats.bounds import LONGEST, Interval, rate_interval
 
 # What may be grouped by besides the pool, and the column that holds it.
 GROUPS: Mapping[str, str] = {"release": "release", "worker_version": "worker_version", "form": "slug"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_captcha_qa.errors import BaselineMissing, ConfigError
+from pytest_captcha_qa.reporting.comparison.references import records_meant
 from pytest_captcha_qa.reporting.wording import some_of
 
-_SIGNS_OF_A_PATH = ("/", "\\", "*", "?", "[", ".jsonl", ".parquet")
 _RELEASES = (
     "SELECT env, list(DISTINCT release) FILTER (release IS NOT NULL) FROM runs WHERE env IS NOT NULL GROUP BY env"
 )
@@ -47,8 +47,8 @@ def find_baseline(reference: str | None, folder: Path) -> Baseline:
     Raises:
         BaselineMissing: the files cannot be read.
     """
-    path = folder / (reference or "")
-    if reference is None or not (path.exists() or any(sign in reference for sign in _SIGNS_OF_A_PATH)):
+    path = records_meant(reference, folder)
+    if path is None:
         return Baseline(reference)
     from pytest_captcha_qa.reporting.dataset import open_dataset
 

@@ -10,7 +10,7 @@ from itertools import chain
 
 from pytest_captcha_qa import __version__
 from pytest_captcha_qa.errors import BaselineMissing
-from pytest_captcha_qa.reporting.comparison import MetricChange, Regression, compare_releases
+from pytest_captcha_qa.reporting.comparison.releases import MetricChange, Regression, compare_releases
 from pytest_captcha_qa.reporting.dashboard import queries
 from pytest_captcha_qa.reporting.dashboard.asking import Asked, Judged
 from pytest_captcha_qa.reporting.dashboard.conformance import matrices

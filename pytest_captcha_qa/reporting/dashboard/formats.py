@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_captcha_qa.reporting import changes
+from pytest_captcha_qa.reporting.comparison import changes
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 from pytest_captcha_qa.reporting.wording import one_line
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_captcha_qa.reporting.comparison import Change, MetricChange
+from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
 from pytest_captcha_qa.reporting.dashboard.asking import Judged
 from pytest_captcha_qa.reporting.dashboard.formats import shown
 from pytest_captcha_qa.reporting.dashboard.model import Headline, Level, Matrix, RuleRow

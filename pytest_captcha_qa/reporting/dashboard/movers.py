@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_captcha_qa.reporting.changes import change_by
-from pytest_captcha_qa.reporting.comparison import Change, MetricChange
+from pytest_captcha_qa.reporting.comparison.changes import change_by
+from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
 from pytest_captcha_qa.reporting.dashboard.formats import NONE, percent, seconds, shown
 from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag, made_by
 from pytest_captcha_qa.reporting.figures import Figures, Pool

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_captcha_qa.errors import BaselineMissing, UnknownName
-from pytest_captcha_qa.reporting.comparison import previous_release
+from pytest_captcha_qa.reporting.comparison.references import PREVIOUS
+from pytest_captcha_qa.reporting.comparison.releases import previous_release
 from pytest_captcha_qa.reporting.dashboard.asking import Judged
 from pytest_captcha_qa.reporting.dashboard.baseline import Baseline
 from pytest_captcha_qa.reporting.dataset import Dataset
 
 UNKNOWN = "unknown"
-PREVIOUS = "previous"
 
 MOST_ENVIRONMENTS = 24
 

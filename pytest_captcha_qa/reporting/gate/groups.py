@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pytest_captcha_qa.errors import ProviderError, all_errors
-from pytest_captcha_qa.reporting.bounds import Bound, rate_bound
 from pytest_captcha_qa.reporting.figures import Pool, Rows
 from pytest_captcha_qa.reporting.gate.subject import Subject
+from pytest_captcha_qa.reporting.stats.bounds import Bound, rate_bound
 from pytest_captcha_qa.reporting.wording import some_of
 
 # Names of events, as engine.events has them.

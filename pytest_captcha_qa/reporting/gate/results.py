@@ -13,7 +13,7 @@ from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.reporting.codes import strongest
 
 if TYPE_CHECKING:
-    from pytest_captcha_qa.reporting.comparison import ReleaseComparison
+    from pytest_captcha_qa.reporting.comparison.releases import ReleaseComparison
     from pytest_captcha_qa.reporting.figures import Pool
 
 BREACH = 10

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.gate import GateRules
+from pytest_captcha_qa.reporting.comparison.references import PREVIOUS, records_meant
 from pytest_captcha_qa.reporting.gate.results import GateResult
 from pytest_captcha_qa.reporting.gate.subject import Asked
 
 EXTRA = ("duckdb", "numpy", "scipy")
-_SIGNS_OF_A_PATH = ("/", "\\", "*", "?", "[", ".jsonl", ".parquet")
 
 
 def missing_extra() -> str | None:
@@ -40,17 +40,16 @@ def run_gate(
     Raises:
         ConfigError: the extra is missing, a file cannot be read, or `ask` finds nothing to ask about.
     """
-    from pytest_captcha_qa.reporting.comparison import releases
+    from pytest_captcha_qa.reporting.comparison.releases import releases
     from pytest_captcha_qa.reporting.dataset import open_dataset
     from pytest_captcha_qa.reporting.gate.judging import judge_gate
-    from pytest_captcha_qa.reporting.gate.regression import PREVIOUS
 
     with ExitStack() as opened:
         dataset = opened.enter_context(open_dataset(sources))
         found = dataset.rows("SELECT DISTINCT env FROM runs WHERE env IS NOT NULL ORDER BY env")
         asked = replace(ask([str(env) for (env,) in found]), baseline=baseline)
         on_record = baseline in (PREVIOUS, *releases(dataset, asked.env))
-        path = None if on_record else _records_meant(baseline, folder or Path())
+        path = None if on_record else records_meant(baseline, folder or Path())
         problems: tuple[str, ...] = dataset.problems
         if path is not None:
             try:
@@ -61,16 +60,3 @@ def run_gate(
                 asked, problems = replace(asked, baseline_records=records), (*problems, *records.problems)
         result = judge_gate(dataset, rules, asked)
         return replace(result, notes=(*result.notes, *problems))
-
-
-def _records_meant(reference: str | None, folder: Path) -> Path | None:
-    """Return the record files that a baseline names, None where it is a release or there is none."""
-    if reference is None:
-        return None
-    path = folder / reference
-    try:
-        there = path.exists()
-    except OSError:
-        # Too long for a name of a file, say.
-        there = False
-    return path if there or any(sign in reference for sign in _SIGNS_OF_A_PATH) else None

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pytest_captcha_qa.model.gate import Rule, Rules
-from pytest_captcha_qa.reporting.bounds import usable
 from pytest_captcha_qa.reporting.figures import Rows
 from pytest_captcha_qa.reporting.gate.groups import Group, with_failures
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Subject
 from pytest_captcha_qa.reporting.metrics import METRICS, Metric, Side
-from pytest_captcha_qa.reporting.stats import Bound, Samples, quantile_bound, rate_bound
+from pytest_captcha_qa.reporting.stats.bounds import Bound, Samples, quantile_bound, rate_bound, usable
 from pytest_captcha_qa.reporting.wording import counted
 
 _QUANTILE = 0.9

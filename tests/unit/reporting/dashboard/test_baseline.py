@@ -17,7 +17,9 @@ MakePage = Callable[..., Dashboard]
 
 def test_a_word_is_a_release_and_what_looks_like_a_path_is_records(tmp_path: Path) -> None:
     assert find_baseline(None, tmp_path) == Baseline()
-    assert find_baseline("1.0.0", tmp_path).asked_in("staging") == ("1.0.0", None)
+    (tmp_path / "previous").mkdir()
+    for release in ("1.0.0", "previous", "1" * 400):
+        assert find_baseline(release, tmp_path).asked_in("staging") == (release, None)
     with pytest.raises(BaselineMissing, match=r"the baseline old/r1\.jsonl cannot be read"):
         find_baseline("old/r1.jsonl", tmp_path)
 

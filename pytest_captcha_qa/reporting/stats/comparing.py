@@ -10,34 +10,12 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from pytest_captcha_qa.reporting.bounds import (
-    Bound,
+from pytest_captcha_qa.reporting.stats.bounds import (
     Floats,
-    Interval,
     Samples,
-    quantile_bound,
-    rate_bound,
-    rate_interval,
     usable,
 )
-from pytest_captcha_qa.reporting.resampling import LEAST_RUNS, chance_by_runs, least_chance
-
-__all__ = [
-    "Bound",
-    "Change",
-    "Compared",
-    "Interval",
-    "Samples",
-    "adjust",
-    "compare_rates",
-    "compare_times",
-    "quantile_bound",
-    "rate_bound",
-    "rate_interval",
-    "runs_needed",
-    "typical",
-    "verdicts",
-]
+from pytest_captcha_qa.reporting.stats.resampling import LEAST_RUNS, chance_by_runs, least_chance
 
 # The quarter of the values at each end that says nothing about the typical one.
 _TRIMMED = 0.25

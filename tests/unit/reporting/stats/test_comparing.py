@@ -9,17 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_captcha_qa.reporting.stats import (
-    Bound,
+from pytest_captcha_qa.reporting.stats.bounds import Bound, Interval, quantile_bound, rate_bound, rate_interval
+from pytest_captcha_qa.reporting.stats.comparing import (
     Change,
     Compared,
-    Interval,
     adjust,
     compare_rates,
     compare_times,
-    quantile_bound,
-    rate_bound,
-    rate_interval,
     runs_needed,
     typical,
     verdicts,

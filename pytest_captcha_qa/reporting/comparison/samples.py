@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pytest_captcha_qa.reporting.bounds import Floats
 from pytest_captcha_qa.reporting.figures import (
     COUNTED,
     COUNTS,
@@ -22,6 +21,7 @@ from pytest_captcha_qa.reporting.figures import (
     of_runs,
 )
 from pytest_captcha_qa.reporting.metrics import TIMES
+from pytest_captcha_qa.reporting.stats.bounds import Floats
 
 _KEY = ("project", "type", "provider", "key_mode", "time_scale", "slug", "run_id")
 _MINE = "($release IS NULL OR release = $release) AND NOT list_contains($left_out::VARCHAR[], run_id)"

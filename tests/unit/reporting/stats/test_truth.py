@@ -10,16 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_captcha_qa.reporting.stats import (
-    Bound,
-    Change,
-    Compared,
-    compare_rates,
-    compare_times,
-    quantile_bound,
-    rate_bound,
-    verdicts,
-)
+from pytest_captcha_qa.reporting.stats.bounds import Bound, quantile_bound, rate_bound
+from pytest_captcha_qa.reporting.stats.comparing import Change, Compared, compare_rates, compare_times, verdicts
 
 ALPHA, MIN_EFFECT, SIGMA = 0.01, 0.15, 0.3
 FAST, FULL = 40, 2_000

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pytest_captcha_qa.errors import BaselineMissing, ConfigError, UnknownName
 from pytest_captcha_qa.records.reading import find
-from pytest_captcha_qa.reporting.comparison import previous_release, releases
+from pytest_captcha_qa.reporting.comparison.references import PREVIOUS
+from pytest_captcha_qa.reporting.comparison.releases import previous_release, releases
+from pytest_captcha_qa.reporting.comparison.samples import Source
 from pytest_captcha_qa.reporting.dataset import Dataset, open_dataset
-from pytest_captcha_qa.reporting.samples import Source
-
-PREVIOUS = "previous"
 
 
 def find_sides(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pytest_captcha_qa.reporting.comparison import MetricChange, ReleaseComparison
+from pytest_captcha_qa.reporting.comparison.releases import MetricChange, ReleaseComparison
 from pytest_captcha_qa.reporting.figures import Figures
 from pytest_captcha_qa.reporting.metrics import Kind, Metric
-from pytest_captcha_qa.reporting.stats import Change
+from pytest_captcha_qa.reporting.stats.comparing import Change
 
 
 def as_json(found: ReleaseComparison) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pytest_captcha_qa.reporting.changes import about, short
+from pytest_captcha_qa.reporting.comparison.changes import about, short
+from pytest_captcha_qa.reporting.comparison.samples import Samples, Source
 from pytest_captcha_qa.reporting.figures import Pool
-from pytest_captcha_qa.reporting.samples import Samples, Source
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pytest_captcha_qa.reporting.comparison.samples import Sample, Samples, levels
 from pytest_captcha_qa.reporting.figures import Figures, Pool
 from pytest_captcha_qa.reporting.metrics import METRICS, TIMES, Metric
-from pytest_captcha_qa.reporting.samples import Sample, Samples, levels
-from pytest_captcha_qa.reporting.stats import Compared, compare_rates, compare_times
+from pytest_captcha_qa.reporting.stats.comparing import Compared, compare_rates, compare_times
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pytest_captcha_qa.errors import BaselineMissing
-from pytest_captcha_qa.reporting.changes import change_by
-from pytest_captcha_qa.reporting.comparison import (
+from pytest_captcha_qa.reporting.comparison.changes import change_by
+from pytest_captcha_qa.reporting.comparison.releases import (
     Change,
     MetricChange,
     Regression,
