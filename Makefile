@@ -10,9 +10,10 @@ READY  := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/pytest --captcha-env=demo
 
-# Long proofs run under `make soak`. xdist keeps both cores busy; the limit catches a test that hangs.
+# Long proofs run under `make soak`. Tests wait for processes more than they compute: three workers keep two cores busy.
+# The limit catches a test that hangs.
 test: $(READY)
-	$(BIN)/python -m pytest tests -n 2 --dist worksteal --timeout 240 -m "not soak and not bench" -p no:cacheprovider
+	$(BIN)/python -m pytest tests -n 3 --dist worksteal --timeout 240 -m "not soak and not bench" -p no:cacheprovider
 
 lint: $(READY)
 	$(BIN)/ruff check .
