@@ -33,7 +33,8 @@ class SuiteHooks:
         if isinstance(collector, pytest.Session) and report.passed:
             found = list(report.result or ())
             there = {node.path.resolve() for node in found}
-            added = [folder for folder in self._folders if there.isdisjoint((folder, _FOLDER))]
+            # No pattern of a team's finds the probes in a folder that was asked for.
+            added = [folder for folder in self._folders if folder not in there or folder != _FOLDER]
             report.result = [*found, *(module for folder in added for module in _modules(collector, folder))]
         return report
 

@@ -121,3 +121,12 @@ def test_this_repository_collects_its_suite_once() -> None:
     ran = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stdout
     assert sum("::" in line for line in ran.stdout.splitlines()) == 55
+
+
+@pytest.mark.parametrize(
+    "asked", [("--pyargs", "pytest_captcha_qa.suites"), ("--pyargs", "pytest_captcha_qa.suites.conformance")]
+)
+def test_probes_are_collected_wherever_the_suite_is_asked_for(project: Any, asked: tuple[str, ...]) -> None:
+    ran = project.run(ENV, "--captcha-probes=page", *asked, "--co", "-q")
+    assert ran.code == 0, ran.output
+    assert "suites/conformance/probes.py::test_the_form_refuses_what_it_must[" in ran.output
