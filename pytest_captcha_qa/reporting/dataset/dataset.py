@@ -90,7 +90,7 @@ def open_dataset(sources: Sequence[Path], *, memory: str = MEMORY) -> Dataset:
     folder = Path(tempfile.mkdtemp(prefix="captcha-qa-"))
     try:
         return _opened(sources, connect(folder, memory), folder)
-    except BaseException:
+    except BaseException:  # Ctrl-C too must not leave the folder behind
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
