@@ -14,13 +14,15 @@ from pytest_captcha_qa.config.document import Document
 from pytest_captcha_qa.config.problems import nearest, quoted
 from pytest_captcha_qa.config.table import Number, Table, Text
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT, TIMES, GateRules, Limits, Rule, Rules
+from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT, GateRules, Limits, Rule, Rules
+from pytest_captcha_qa.model.metrics import TIMES
 
 _DURATION = re.compile(r"([1-9]\d{0,3})([hdw])\Z", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _DEFAULT_PROJECT = "default"
 _RULES = tuple(rule.value for rule in Rule)
 _TYPES = tuple(captcha.value for captcha in CaptchaType)
+_TIMES = tuple(metric.name for metric in TIMES)
 
 
 def duration(text: str) -> str:
@@ -155,8 +157,8 @@ def line_of(
 def _limit_faults(key: str, limits: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for time, limit in limits.items():
         place = f"{key}.{time}"
-        if time not in TIMES:
-            yield place, f"{quoted('', time)} is no time that can be limited{nearest(time, TIMES)}"
+        if time not in _TIMES:
+            yield place, f"{quoted('', time)} is no time that can be limited{nearest(time, _TIMES)}"
         elif isinstance(limit, Mapping):
             for captcha, seconds in limit.items():
                 if captcha not in _TYPES:

@@ -12,11 +12,6 @@ from pytest_captcha_qa.model.captcha import CaptchaType
 
 _T = TypeVar("_T")
 
-OUR_TIMES = ("page", "submit", "verify")
-"""Seconds that the team's own side takes."""
-TIMES = (*OUR_TIMES, "wait", "blocked")
-"""Every time that a rule may limit, by the names they have everywhere."""
-
 ALPHA = 0.01
 MIN_EFFECT = 0.15
 

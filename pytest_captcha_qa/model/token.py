@@ -19,12 +19,16 @@ _PUBLIC_TOKENS = official_tokens()
 
 
 class Source(StrEnum):
-    """How this caller came by the token; only `solved` and `prefetched` count in wait statistics."""
+    """How this caller came by the token."""
 
     SOLVED = "solved"
     REUSED = "reused"
     RESUMED = "resumed"
     PREFETCHED = "prefetched"
+
+
+OWN_SOLVES = frozenset({Source.SOLVED, Source.PREFETCHED})
+"""What counts in wait statistics: tokens solved for this caller."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from pytest_captcha_qa.model.attempt import Expect, Fault, Purpose, Result, VerifyStatus
 from pytest_captcha_qa.model.probing import ProbeVerdict
 from pytest_captcha_qa.model.record import AttemptLine, EventLine, Line, Started
-from pytest_captcha_qa.model.token import Source
+from pytest_captcha_qa.model.token import OWN_SOLVES
 from pytest_captcha_qa.observe.metric_table import FAMILIES, POOL, Family, Kind
 
 # The most values of one label: whatever a record says, a scrape stays readable.
@@ -22,7 +22,6 @@ NONE = "none"
 _LONGEST = 120
 
 _COUNTED = frozenset({Purpose.CHECK, Purpose.LOAD})
-OWN_SOLVES = frozenset({Source.SOLVED, Source.PREFETCHED})
 _STAGES = ("page", "submit", "verify", "confirm", "queue", "rate")
 _CONCLUSIVE = frozenset({ProbeVerdict.SAFE, ProbeVerdict.UNSAFE, ProbeVerdict.CRASH})
 _STORE = {"store_degraded": 0, "store_back": 1}

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.token import OWN_SOLVES
 from pytest_captcha_qa.observe.exposing import write_textfile
-from pytest_captcha_qa.observe.metrics import OWN_SOLVES, Metrics
+from pytest_captcha_qa.observe.metrics import Metrics
 from pytest_captcha_qa.records.reading import read
 from pytest_captcha_qa.records.runs import Run
 from pytest_captcha_qa.reporting.blaming import settled

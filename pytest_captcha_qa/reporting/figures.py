@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pytest_captcha_qa.reporting.metrics import TIMES, Metric
+from pytest_captcha_qa.model.metrics import TIMES, Metric
+from pytest_captcha_qa.reporting.metrics import source_fits
 from pytest_captcha_qa.reporting.stats.bounds import LONGEST, Interval, rate_interval
 
 # What may be grouped by besides the pool, and the column that holds it.
@@ -82,7 +83,7 @@ class Figures:
 
 def counts_as_time(metric: Metric) -> str:
     """Return the SQL that holds for a row of `positive` whose time of that metric counts."""
-    return f"(counts AND {metric.counted} AND {metric.column} BETWEEN 0 AND {LONGEST})"
+    return f"(counts AND {source_fits(metric)} AND {metric.column} BETWEEN 0 AND {LONGEST})"
 
 
 # Rows of `positive` with what all figures need: `counts` is false for outages and lost ones; a test that was run again

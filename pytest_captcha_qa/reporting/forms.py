@@ -10,14 +10,13 @@ from statistics import median
 
 from pytest_captcha_qa.model.attempt import Expect, Fault, Purpose, Result, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine
-from pytest_captcha_qa.model.token import Source
+from pytest_captcha_qa.model.token import OWN_SOLVES
 from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.reporting.codes import FAULT_CODES, exit_code_of, fault_of, is_bypass, rank, was_left_open
 from pytest_captcha_qa.reporting.wording import counted, one_line
 
 _MEASURED = (VerifyStatus.PASS, VerifyStatus.FAIL)
 _RATED = (Purpose.CHECK, Purpose.LOAD)
-_TIMED = (Source.SOLVED, Source.PREFETCHED)
 
 # What a fault means where no better sentence was recorded.
 SENTENCES = {
@@ -190,7 +189,7 @@ def _pool(key: tuple[str, str, str], group: Sequence[AttemptLine]) -> Pool:
         submits=sum(attempt.submits for attempt in group),
         judged=statuses[VerifyStatus.PASS] + statuses[VerifyStatus.FAIL],
         passed=statuses[VerifyStatus.PASS],
-        waits=tuple(sorted(a.wait for a in rated if a.wait is not None and a.source in _TIMED)),
+        waits=tuple(sorted(a.wait for a in rated if a.wait is not None and a.source in OWN_SOLVES)),
     )
 
 

@@ -1,70 +1,15 @@
-"""The metrics that are summed up, compared and gated: one table of names, units and sides for all who read them."""
+"""How the dataset counts the metrics of `model.metrics`, as SQL over the view `positive`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from pytest_captcha_qa.model.metrics import METRICS, TIMES, Metric
+from pytest_captcha_qa.model.token import OWN_SOLVES
+
+__all__ = ["METRICS", "TIMES", "Metric", "source_fits"]
+
+_OWN_SOLVES = f"source IN ({', '.join(repr(str(source)) for source in sorted(OWN_SOLVES))})"
 
 
-class Kind(StrEnum):
-    """What a metric's samples are: seconds, or one count out of another."""
-
-    TIME = "time"
-    RATE = "rate"
-
-
-class Side(StrEnum):
-    """Who can make a metric worse: the site under test, the solving service, or either."""
-
-    OURS = "ours"
-    PROVIDER = "provider"
-    BOTH = "both"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric.
-
-    `unit` is `s` for times and `share` (0 to 1) for rates; `label` names it in a sentence. For times `column` is the
-    column of the view `positive`; a row counts if `counted` (SQL over that row) holds and the column is not NULL.
-    `worse` and `better` say what it is then.
-    """
-
-    name: str
-    label: str
-    kind: Kind
-    side: Side
-    lower_is_better: bool = True
-    counted: str = "true"
-    worse: str = "slower"
-    better: str = "faster"
-
-    @property
-    def unit(self) -> str:
-        """`s` or `share`."""
-        return "s" if self.kind is Kind.TIME else "share"
-
-    @property
-    def column(self) -> str:
-        """The column of `positive` that holds a time; the name itself."""
-        return self.name
-
-
-# A token that was solved for somebody else, or whose task somebody else began, says nothing about this wait.
-_OWN_SOLVE = "source IN ('solved', 'prefetched')"
-
-_ALL = (
-    Metric("wait", "wait for the token", Kind.TIME, Side.PROVIDER, counted=_OWN_SOLVE),
-    Metric("blocked", "time blocked by the token", Kind.TIME, Side.PROVIDER),
-    Metric("page", "opening the page", Kind.TIME, Side.OURS),
-    Metric("submit", "submitting the form", Kind.TIME, Side.OURS),
-    Metric("verify", "verification", Kind.TIME, Side.OURS),
-    Metric(
-        "verify_rate", "verification rate", Kind.RATE, Side.OURS, lower_is_better=False, worse="lower", better="higher"
-    ),
-    Metric("resolve_share", "share of repeated solves", Kind.RATE, Side.BOTH, worse="higher", better="lower"),
-)
-METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
-TIMES: tuple[Metric, ...] = tuple(metric for metric in _ALL if metric.kind is Kind.TIME)
-RATES: tuple[Metric, ...] = tuple(metric for metric in _ALL if metric.kind is Kind.RATE)
+def source_fits(metric: Metric) -> str:
+    """Return the SQL that holds for a row whose time of that metric counts, as far as its source goes."""
+    return _OWN_SOLVES if metric.own_solves else "true"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_captcha_qa.model.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.comparison.differences import Difference
 from pytest_captcha_qa.reporting.figures import Figures, Pool
-from pytest_captcha_qa.reporting.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.stats.comparing import LEAST_SECONDS, Change, runs_needed
 from pytest_captcha_qa.reporting.wording import counted, one_line
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from pytest_captcha_qa.model.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.comparison.releases import MetricChange, ReleaseComparison
 from pytest_captcha_qa.reporting.figures import Figures
-from pytest_captcha_qa.reporting.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.stats.comparing import Change
 
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pytest_captcha_qa.errors import BaselineMissing
+from pytest_captcha_qa.model.metrics import Metric
 from pytest_captcha_qa.reporting.comparison.changes import lacking, sentence
 from pytest_captcha_qa.reporting.comparison.differences import Difference, differences
 from pytest_captcha_qa.reporting.comparison.reservations import reservations
 from pytest_captcha_qa.reporting.comparison.samples import Source, load
 from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
-from pytest_captcha_qa.reporting.metrics import Metric
 from pytest_captcha_qa.reporting.stats.comparing import Change, verdicts
 
 __all__ = [

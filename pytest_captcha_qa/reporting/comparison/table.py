@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pytest_captcha_qa.model.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.comparison.changes import about, change_by, percent, seconds, short
 from pytest_captcha_qa.reporting.comparison.releases import MetricChange, ReleaseComparison
 from pytest_captcha_qa.reporting.figures import Figures
-from pytest_captcha_qa.reporting.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.stats.comparing import Change
 from pytest_captcha_qa.reporting.wording import counted
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_captcha_qa.model.metrics import Kind, Metric, Side
 from pytest_captcha_qa.reporting.comparison.changes import change_by
 from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
 from pytest_captcha_qa.reporting.dashboard.formats import NONE, percent, seconds, shown
 from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag, made_by
 from pytest_captcha_qa.reporting.figures import Figures, Pool
-from pytest_captcha_qa.reporting.metrics import Kind, Metric, Side
 
 _SIDES = {Side.OURS: "our side", Side.PROVIDER: "provider's side", Side.BOTH: "either side"}
 _LEVELS = {Change.BETTER: Level.GOOD, Change.SAME: Level.SAME, Change.NOT_ENOUGH_DATA: Level.UNKNOWN}

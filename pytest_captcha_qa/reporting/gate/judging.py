@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_captcha_qa.model.gate import GateRules, Rule, Rules
+from pytest_captcha_qa.model.metrics import METRICS
 from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.reporting.figures import Pool, Rows
 from pytest_captcha_qa.reporting.gate.coverage import Seen, forms_seen, judge_ages, judge_coverage
@@ -14,7 +15,6 @@ from pytest_captcha_qa.reporting.gate.regression import judge_regression
 from pytest_captcha_qa.reporting.gate.results import RECORDS, RELEASE, GateResult, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Asked, Subject, find_subject, nothing_recorded
 from pytest_captcha_qa.reporting.gate.thresholds import judge_group
-from pytest_captcha_qa.reporting.metrics import METRICS
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
 

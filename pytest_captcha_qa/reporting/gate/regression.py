@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_captcha_qa.errors import BaselineMissing
 from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT, GateRules, Rule, Rules
+from pytest_captcha_qa.model.metrics import Side
 from pytest_captcha_qa.model.record import SCHEMA_VERSION
 from pytest_captcha_qa.reporting.comparison.references import PREVIOUS
 from pytest_captcha_qa.reporting.comparison.releases import (
@@ -24,7 +25,6 @@ from pytest_captcha_qa.reporting.gate.common import Sides
 from pytest_captcha_qa.reporting.gate.groups import named
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Asked, Subject
-from pytest_captcha_qa.reporting.metrics import Side
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
 

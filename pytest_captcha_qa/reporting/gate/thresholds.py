@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pytest_captcha_qa.model.gate import Rule, Rules
+from pytest_captcha_qa.model.metrics import METRICS, Metric, Side
 from pytest_captcha_qa.reporting.figures import Rows
 from pytest_captcha_qa.reporting.gate.groups import Group, with_failures
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Subject
-from pytest_captcha_qa.reporting.metrics import METRICS, Metric, Side
+from pytest_captcha_qa.reporting.metrics import source_fits
 from pytest_captcha_qa.reporting.stats.bounds import Bound, Samples, quantile_bound, rate_bound, usable
 from pytest_captcha_qa.reporting.wording import counted
 
@@ -141,7 +142,7 @@ def _samples(dataset: Rows, subject: Subject, group: Group, metric: Metric) -> S
     pool = group.pool
     found = dataset.rows(
         f'SELECT list("{metric.column}") FROM positive WHERE {subject.where} AND NOT outage'
-        f' AND ({metric.counted}) AND "{metric.column}" IS NOT NULL'
+        f' AND ({source_fits(metric)}) AND "{metric.column}" IS NOT NULL'
         " AND project = ? AND type = ? AND provider = ? AND key_mode = ? AND time_scale = ?"
         " AND slug IN (SELECT unnest(?)) GROUP BY run_id ORDER BY run_id",
         (*subject.parameters, pool.project, pool.type, pool.provider, pool.key_mode, pool.time_scale, [*group.forms]),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pytest_captcha_qa.reporting.figures import Figures, figures
-from pytest_captcha_qa.reporting.metrics import METRICS, TIMES
 
 MakeHistory = Callable[..., Any]
 RELEASE = {"release": "1.0"}
@@ -117,10 +116,3 @@ def test_an_interval_knows_that_failures_of_one_run_belong_together(history: Mak
     assert one.interval is not None
     assert two.interval is not None
     assert one.interval.low < two.interval.low
-
-
-def test_the_table_of_metrics_has_what_everybody_names() -> None:
-    assert list(METRICS) == ["wait", "blocked", "page", "submit", "verify", "verify_rate", "resolve_share"]
-    assert {metric.unit for metric in METRICS.values()} == {"s", "share"}
-    assert [metric.name for metric in METRICS.values() if not metric.lower_is_better] == ["verify_rate"]
-    assert {metric.column for metric in TIMES} == {"wait", "blocked", "page", "submit", "verify"}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_captcha_qa.errors import BaselineMissing
+from pytest_captcha_qa.model.metrics import METRICS
 from pytest_captcha_qa.reporting.comparison.changes import change_by
 from pytest_captcha_qa.reporting.comparison.releases import (
     Change,
@@ -21,7 +22,6 @@ from pytest_captcha_qa.reporting.comparison.releases import (
     previous_release,
     releases,
 )
-from pytest_captcha_qa.reporting.metrics import METRICS
 
 MakeHistory = Callable[..., Any]
 Run = tuple[dict[str, Any], list[dict[str, Any]]]

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.model.gate import OUR_TIMES, TIMES, GateRules, Rule, Rules
+from pytest_captcha_qa.model.gate import GateRules, Rule, Rules
 from pytest_captcha_qa.reporting.gate.results import GateResult, RuleResult, Status
-from pytest_captcha_qa.reporting.metrics import TIMES as MEASURED
-from pytest_captcha_qa.reporting.metrics import Side
 
 FAILED: Mapping[str, Any] = {"verify_status": "fail", "outcome": "failed", "fault": "product"}
 OUTAGE: Mapping[str, Any] = {
@@ -153,11 +151,6 @@ def test_runs_of_a_release_are_judged_together(records: Any) -> None:
     result = records.judge(Rules(min_verify_rate=0.99, max_p90={"page": 3}), release="1.3.0")
     assert (result.subject, result.runs) == ("release 1.3.0 (4 runs)", ("r0", "r1", "r2", "r3"))
     assert [one.numbers.get("judged", one.numbers.get("n")) for one in result.rules] == [40, 40]
-
-
-def test_the_times_a_rule_may_limit_are_those_that_are_measured() -> None:
-    assert set(TIMES) == {metric.name for metric in MEASURED}
-    assert set(OUR_TIMES) == {metric.name for metric in MEASURED if metric.side is Side.OURS}
 
 
 @pytest.mark.parametrize(
