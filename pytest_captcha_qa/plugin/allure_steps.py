@@ -15,6 +15,7 @@ from pytest_captcha_qa.model.attempt import Fault, VerifyStatus
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.records.lines import to_json
 from pytest_captcha_qa.reporting.codes import fault_of, was_left_open
+from pytest_captcha_qa.reporting.numbers import seconds
 
 _VERIFY = "verify"
 # Steps of a record in their order, each with its name in the report and the parts of it that are told beside.
@@ -84,15 +85,15 @@ def _phases(line: AttemptLine) -> dict[str, float]:
 
 def _phase_steps(line: AttemptLine, begin: int, status: str) -> Iterator[TestStepResult]:
     phases = _phases(line)
-    for number, (name, seconds) in enumerate(phases.items(), 1):
+    for number, (name, took) in enumerate(phases.items(), 1):
         told, parts = _PHASES[name]
         last = number == len(phases) and status != Status.SKIPPED
         step = TestStepResult(name=told, status=status if last else Status.PASSED, start=begin)
         step.statusDetails = _details(line, status) if last else None
-        step.parameters = [_parameter(part, _seconds(line.seconds[part])) for part in parts if part in line.seconds]
+        step.parameters = [_parameter(part, seconds(line.seconds[part])) for part in parts if part in line.seconds]
         if name == _VERIFY:
             step.parameters.append(_parameter("verify_status", line.verify_status))
-        begin += round(1000 * seconds)
+        begin += round(1000 * took)
         step.stop = begin
         yield step
 
@@ -108,7 +109,7 @@ def _parameters(line: AttemptLine) -> Iterator[Parameter]:
     shown = {
         "expect": line.expect,
         "source": line.source,
-        "wait": _seconds(line.wait) if line.wait is not None else None,
+        "wait": seconds(line.wait) if line.wait is not None else None,
         "task_id": line.task_id,
         "submits": str(line.submits),
         "http_status": str(line.http_status) if line.http_status is not None else None,
@@ -118,10 +119,6 @@ def _parameters(line: AttemptLine) -> Iterator[Parameter]:
 
 def _parameter(name: str, value: str) -> Parameter:
     return Parameter(name=name, value=value, excluded=True)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3f} s"
 
 
 def _milliseconds(ts: str) -> int:

@@ -17,6 +17,7 @@ from pytest_captcha_qa.reporting.blaming import settled
 from pytest_captcha_qa.reporting.codes import fault_of
 from pytest_captcha_qa.reporting.evidence import evidence_by_attempt
 from pytest_captcha_qa.reporting.forms import sentence_of
+from pytest_captcha_qa.reporting.numbers import NOTHING
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.reporting.wording import one_line
 
@@ -24,7 +25,6 @@ MOST_LINES = 12
 MOST_RUNS = 10
 # Longer sentences quote pages; the record has them whole.
 _LONGEST_LINE = 400
-_NOT_KNOWN = "–"
 _OF_THE_SUITE = re.compile(r"(?:.*/)?pytest_captcha_qa/suites/(\w+)\.py(::.*)", re.DOTALL)
 
 # Steps of a record in the order in which an attempt goes through them, each with its phase in words.
@@ -208,9 +208,9 @@ def _rows(failure: Failure, root: Path) -> Iterator[tuple[str, str]]:
     yield "phase", phase_of(attempt)
     yield "fault", f"{fault_of(attempt) or attempt.outcome}: {sentence_of(attempt)}"
     yield "tokens tried", _tokens(failure)
-    yield "HTTP status", _NOT_KNOWN if attempt.http_status is None else str(attempt.http_status)
+    yield "HTTP status", NOTHING if attempt.http_status is None else str(attempt.http_status)
     yield "last pass", _pass(failure.last_pass)
-    yield "control", failure.control or _NOT_KNOWN
+    yield "control", failure.control or NOTHING
     yield "evidence", f"{relative(failure.evidence, root)}/" if failure.evidence else "none was kept"
     yield "next", advice(attempt)
     yield "run again", rerun_command(attempt) or "no test made this attempt"
@@ -219,7 +219,7 @@ def _rows(failure: Failure, root: Path) -> Iterator[tuple[str, str]]:
 def _tokens(failure: Failure) -> str:
     if failure.attempt.expect == Expect.REFUSE:
         return "no fresh one: a refusal was expected"
-    return _NOT_KNOWN if failure.tokens_tried is None else str(failure.tokens_tried)
+    return NOTHING if failure.tokens_tried is None else str(failure.tokens_tried)
 
 
 def _pass(attempt: AttemptLine | None) -> str:

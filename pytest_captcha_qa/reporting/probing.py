@@ -10,6 +10,7 @@ from pytest_captcha_qa.model.attempt import Expect, Purpose
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 from pytest_captcha_qa.model.record import AttemptLine, EventLine
 from pytest_captcha_qa.records.runs import Run
+from pytest_captcha_qa.reporting.numbers import NOTHING
 from pytest_captcha_qa.reporting.waiving import Waiving
 
 PROBE = "probe"  # the events' name, as conformance.runner has it
@@ -161,4 +162,4 @@ def _cell(findings: Sequence[ProbeFinding], form: str, family: str) -> str:
             return f"{verdict} {', '.join(ids)}"
     safe = sum(finding.verdict is ProbeVerdict.SAFE for finding in own)
     asked = sum(finding.verdict is not ProbeVerdict.NOT_APPLICABLE for finding in own)
-    return f"{'safe' if safe else 'unclear'} {safe}/{asked}" if asked else "–"
+    return f"{'safe' if safe else 'unclear'} {safe}/{asked}" if asked else NOTHING

@@ -9,6 +9,8 @@ from pytest_captcha_qa.model.attempt import KeyMode, Result
 from pytest_captcha_qa.reporting.forms import FormState, FormVerdict, Pool
 from pytest_captcha_qa.reporting.gate.telling import answer_lines
 from pytest_captcha_qa.reporting.matrix import probe_lines
+from pytest_captcha_qa.reporting.numbers import NOTHING, percent, seconds
+from pytest_captcha_qa.reporting.pools import made_by, scaled
 from pytest_captcha_qa.reporting.shown import BAD as _BAD
 from pytest_captcha_qa.reporting.shown import GOOD as _GOOD
 from pytest_captcha_qa.reporting.shown import PLAIN as _PLAIN
@@ -18,7 +20,6 @@ from pytest_captcha_qa.reporting.verdict import Verdict
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.reporting.wording import counted, how_often, one_line, plural, some_of
 
-NO_DATA = "–"
 HEADINGS = ("form", "type", "ok", "pass", "wait", "max", "submits", "fault")
 _LEFT = {0, 1, 7}
 _SHRINKABLE = (0, 1, 7)
@@ -102,10 +103,10 @@ def _most_telling(forms: Sequence[FormVerdict]) -> tuple[list[FormVerdict], int]
 
 def _rows(form: FormVerdict) -> Iterator[tuple[str, ...]]:
     """Yield one row for a form, or one for each of its pools: what may not be pooled is not added up."""
-    fault = f"{form.fault}{' (waived)' if form.waived else ''}" if form.fault else NO_DATA
+    fault = f"{form.fault}{' (waived)' if form.waived else ''}" if form.fault else NOTHING
     if len(form.pools) > 1:
         for pool in form.pools:
-            name = f"{form.slug} ({pool.key_mode} {pool.provider})"
+            name = f"{form.slug} ({made_by(pool.provider, pool.key_mode)})"
             yield (name, *_figures(pool, pool.ok, pool.attempts - pool.not_submitted), fault)
         return
     only = form.pools[0] if form.pools else None
@@ -113,20 +114,11 @@ def _rows(form: FormVerdict) -> Iterator[tuple[str, ...]]:
 
 
 def _figures(pool: Pool | None, ok: int, submitted: int) -> tuple[str, ...]:
-    met = f"{ok}/{submitted}" if submitted else NO_DATA
+    met = f"{ok}/{submitted}" if submitted else NOTHING
     if pool is None:
-        return (NO_DATA, met, NO_DATA, NO_DATA, NO_DATA, NO_DATA)
-    waits = (_seconds(pool.wait_median), _seconds(pool.wait_max))
-    return (pool.type, met, _percent(pool.passed, pool.judged), *waits, f"{pool.submits}")
-
-
-def _seconds(value: float | None) -> str:
-    return NO_DATA if value is None else f"{value:.1f} s"
-
-
-def _percent(part: int, whole: int) -> str:
-    # Rounded down: 99.6 % is not 100 %.
-    return f"{part * 100 // whole} %" if whole else NO_DATA
+        return (NOTHING, met, NOTHING, NOTHING, NOTHING, NOTHING)
+    waits = (seconds(pool.wait_median), seconds(pool.wait_max))
+    return (pool.type, met, percent(pool.pass_rate), *waits, f"{pool.submits}")
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -225,7 +217,7 @@ def _reservations(verdict: Verdict, skipped: int) -> Iterator[SummaryLine]:
 
 def _reserved(verdict: Verdict, skipped: int) -> Iterator[str]:
     if verdict.time_scale != 1:
-        yield f"solve times scaled to {verdict.time_scale * 100:g} %: waits are not comparable with real ones"
+        yield f"solve times {scaled(verdict.time_scale)}: waits are not comparable with real ones"
     yield from _weakly_proven(verdict.weak_evidence)
     if verdict.flaky:
         slugs = [form.slug for form in verdict.forms if form.flaky]

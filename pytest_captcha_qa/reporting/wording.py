@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+NAMELESS = "(no name)"
+_LONGEST = 60
+
 
 def counted(count: int, noun: str) -> str:
     """Return the count with its noun, such as `1 submit` or `2 submits`."""
@@ -31,6 +34,17 @@ def one_line(text: str) -> str:
     """
     joined = " ".join(filter(None, map(str.strip, text.splitlines())))
     return joined if joined.isprintable() else "".join(map(_visible, joined))
+
+
+def shown(text: str, most: int = 90) -> str:
+    """Return foreign text on one inert line, cut where it is longer than there is room for; a blank one is told."""
+    line = one_line(text) or NAMELESS
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def short(name: str) -> str:
+    """Return a name from a record, inert and short enough to stand in a sentence."""
+    return shown(name, _LONGEST)
 
 
 def _visible(character: str) -> str:

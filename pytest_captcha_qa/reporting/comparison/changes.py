@@ -6,56 +6,23 @@ from collections.abc import Callable
 
 from pytest_captcha_qa.model.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.comparison.differences import Difference
-from pytest_captcha_qa.reporting.figures import Figures, Pool
+from pytest_captcha_qa.reporting.figures import Figures
+from pytest_captcha_qa.reporting.numbers import chance, percent, plain, seconds
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.stats.comparing import LEAST_SECONDS, Change, runs_needed
-from pytest_captcha_qa.reporting.wording import counted, one_line
-
-_LONGEST_NAME = 60
+from pytest_captcha_qa.reporting.wording import counted, short
 
 
 def sentence(one: Difference, adjusted: float | None, change: Change, alpha: float) -> str:
     """Return the sentence; names from records are made inert and short in it."""
-    subject = f"{one.metric.label} of {about(one.pool)}"
+    subject = f"{one.metric.label} of {named(one.pool)}"
     numbers = f"{values(one.baseline, one.metric)} -> {values(one.candidate, one.metric)}"
     if change is Change.NOT_ENOUGH_DATA:
         return f"{subject}: not enough data to tell a change ({numbers}); {lacking(one, alpha)}"
     if change is Change.SAME:
         return f"{subject}: no change that counts, {numbers}"
     word = one.metric.worse if change is Change.WORSE else one.metric.better
-    return f"{subject} is {word}{_by(one)}: {numbers}; {_chance(adjusted)}"
-
-
-def about(pool: Pool) -> str:
-    """Return what the pool is about, such as `form 'signup' (turnstile by captchaai, live)`."""
-    made_by = f"by {short(pool.provider)}, {short(pool.key_mode)}"
-    project = "" if pool.project == "default" else f", project {short(pool.project)}"
-    scale = "" if pool.time_scale == 1 else f", time scale {pool.time_scale:g}"
-    if pool.form is None:
-        return f"{short(pool.type)} ({made_by}{project}{scale})"
-    return f"form {short(pool.form)!r} ({short(pool.type)} {made_by}{project}{scale})"
-
-
-def short(name: str) -> str:
-    """Return a name from a record, inert, on one line and not too long."""
-    inert = one_line(name)
-    return inert if len(inert) <= _LONGEST_NAME else f"{inert[: _LONGEST_NAME - 1]}…"
-
-
-def seconds(value: float) -> str:
-    """Return a time with as many digits as a reader needs."""
-    if value < 1:
-        return f"{value * 1000:.0f} ms"
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
-
-
-def percent(share: float) -> str:
-    """Return a share with one decimal; only all of it is 100 %, and only nothing is 0 %."""
-    text = f"{100 * share:.1f}"
-    if text == "100.0" and share < 1:
-        text = "99.9+"
-    if text == "0.0" and share > 0:
-        text = "<0.1"
-    return f"{text.removesuffix('.0')} %"
+    return f"{subject} is {word}{_by(one)}: {numbers}; {chance(adjusted or 0)}"
 
 
 def change_by(metric: Metric, effect: float | None, shift: float | None) -> str | None:
@@ -66,13 +33,8 @@ def change_by(metric: Metric, effect: float | None, shift: float | None) -> str 
     if effect is None or shift is None:
         return None
     if metric.kind is Kind.RATE:
-        return f"{_number(100 * shift, '+.1f')} points"
-    return f"{_number(100 * effect, '+.0f')} %" if effect else f"< {LEAST_SECONDS * 1000:.0f} ms"
-
-
-def _number(value: float, form: str) -> str:
-    text = format(value, form).removesuffix(".0")
-    return text if float(text) else "0"
+        return f"{plain(f'{100 * shift:+.1f}')} points"
+    return f"{plain(f'{100 * effect:+.0f}')} %" if effect else f"< {seconds(LEAST_SECONDS)}"
 
 
 def values(side: Figures, metric: Metric) -> str:
@@ -106,12 +68,8 @@ _VALUES: dict[str, Callable[[Figures], str]] = {"verify_rate": _verified, "resol
 
 def _by(one: Difference) -> str:
     if one.metric.kind is Kind.RATE:
-        return f" by {_number(abs(one.compared.shift or 0) * 100, '.1f')} points"
+        return f" by {plain(f'{abs(one.compared.shift or 0) * 100:.1f}')} points"
     return f" by {abs(one.compared.effect or 0) * 100:.0f} %"
-
-
-def _chance(adjusted: float | None) -> str:
-    return f"p = {adjusted:.2g}" if adjusted is not None and adjusted >= 1e-4 else "p < 0.0001"
 
 
 def lacking(one: Difference, alpha: float) -> str:

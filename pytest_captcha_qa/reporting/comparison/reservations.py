@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pytest_captcha_qa.reporting.comparison.changes import about, short
 from pytest_captcha_qa.reporting.comparison.samples import Samples, Source
 from pytest_captcha_qa.reporting.figures import Pool
-from pytest_captcha_qa.reporting.wording import counted, some_of
+from pytest_captcha_qa.reporting.pools import named
+from pytest_captcha_qa.reporting.wording import counted, short, some_of
 
 
 def reservations(before: Source, after: Source, first: Samples, second: Samples) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _one_sided_pools(before: Source, after: Source, first: Samples, second: Samp
     for pools, others, source in ((first, second, before), (second, first, after)):
         for pool in _with_attempts(pools):
             if not others.get(pool).forms:
-                yield f"{about(pool)}: only in {short(source.label)}, not compared"
+                yield f"{named(pool)}: only in {short(source.label)}, not compared"
 
 
 def _with_attempts(samples: Samples) -> list[Pool]:
@@ -67,7 +67,7 @@ def _one_sided_forms(before: Source, after: Source, first: Samples, second: Samp
         if two and one != two:
             parts = [*_only(before, one - two), *_only(after, two - one)]
             renamed = "; renamed?" if len(parts) > 1 else ""
-            yield f"{about(pool)}: forms on one side are not compared: {', '.join(parts)}{renamed}"
+            yield f"{named(pool)}: forms on one side are not compared: {', '.join(parts)}{renamed}"
 
 
 def _only(source: Source, forms: set[str]) -> Iterator[str]:

@@ -10,16 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from pytest_captcha_qa.model.metrics import Kind, Metric
-from pytest_captcha_qa.reporting.comparison.changes import about, change_by, percent, seconds, short
+from pytest_captcha_qa.reporting.comparison.changes import change_by
 from pytest_captcha_qa.reporting.comparison.releases import MetricChange, ReleaseComparison
 from pytest_captcha_qa.reporting.figures import Figures
+from pytest_captcha_qa.reporting.numbers import NOTHING, percent, seconds
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.stats.comparing import Change
-from pytest_captcha_qa.reporting.wording import counted
+from pytest_captcha_qa.reporting.wording import counted, short
 
 # What calls for action comes first, what says nothing last.
 _ORDER = (Change.WORSE, Change.BETTER, Change.SAME, Change.NOT_ENOUGH_DATA)
 _STYLES = {Change.WORSE: "bold red", Change.BETTER: "green", Change.SAME: "", Change.NOT_ENOUGH_DATA: "yellow"}
-_NOTHING = "–"
 # Lines of a log are not cut at the width of a terminal that nobody has.
 _WIDE = 200
 
@@ -49,15 +50,14 @@ def _cells(one: MetricChange) -> tuple[str, ...]:
     values = [_value(side, one.metric) for side in sides]
     by = change_by(one.metric, one.effect, one.shift)
     numbers = (" -> ".join(str(size[place]) for size in sizes) for place in (0, 1))
-    return (str(one.change), about(one.pool), one.metric.name, *values, by or _NOTHING, *numbers)
+    return (str(one.change), named(one.pool), one.metric.name, *values, by or NOTHING, *numbers)
 
 
 def _value(side: Figures, metric: Metric) -> str:
     if metric.kind is Kind.TIME:
         times = side.times.get(metric.name)
-        return seconds(times.median) if times is not None else _NOTHING
-    share = side.rate if metric.name == "verify_rate" else side.resolve_share
-    return percent(share) if share is not None else _NOTHING
+        return seconds(times.median if times is not None else None)
+    return percent(side.rate if metric.name == "verify_rate" else side.resolve_share)
 
 
 def _size(side: Figures, metric: Metric) -> tuple[int, int]:

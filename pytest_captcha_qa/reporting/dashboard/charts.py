@@ -27,6 +27,11 @@ NEEDS = {
     "spread-ours": ("share",),
     "timeline": ("count",),
 }
+# What the page writes as it writes all numbers of that kind, by its title in a tip.
+TOLD = {
+    **dict.fromkeys(("median", "P90", "P99", "page", "submit", "verify", "from", "to"), "seconds"),
+    **dict.fromkeys(("accepted", "at least", "at most", "repeated", "share"), "percent"),
+}
 _FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -64,12 +69,14 @@ def _release() -> alt.X:
     return alt.X("release:O", sort=None, axis=axis)
 
 
-def _tips(*shown: tuple[str, str, str | None]) -> list[alt.Tooltip]:
-    """Return the fields of a tip, the release first; each is (field, title, format) with None for text."""
+def _tips(*shown: tuple[str, str]) -> list[alt.Tooltip]:
+    """Return the fields of a tip, the release first; each is (field, title), a count unless `TOLD` has its title."""
     fields = [alt.Tooltip("release:N", title="release")]
-    for field, title, form in shown:
+    for field, title in shown:
+        # Nominal: the page gets the number as it is.
+        told = title in TOLD
         fields.append(
-            alt.Tooltip(f"{field}:Q", title=title, format=form) if form else alt.Tooltip(f"{field}:N", title=title)
+            alt.Tooltip(f"{field}:N", title=title) if told else alt.Tooltip(f"{field}:Q", title=title, format=",d")
         )
     return fields
 
@@ -88,9 +95,9 @@ def _lines(colours: dict[str, str], *, attempts: str) -> Any:
             y=alt.Y("seconds:Q", title="seconds", axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=True)),
             color=alt.Color("line:N", scale=scale, sort=names, legend=_STROKES),
             tooltip=_tips(
-                *((name, f"{name}, s", ".2f") for name in names),
-                (attempts, "attempts", ",d"),
-                ("runs", "runs", ",d"),
+                *((name, name) for name in names),
+                (attempts, "attempts"),
+                ("runs", "runs"),
             ),
         )
     )
@@ -108,11 +115,11 @@ def _rate() -> Any:
         .encode(
             x=_release(),
             tooltip=_tips(
-                ("rate", "accepted", ".1%"),
-                ("low", "from", ".1%"),
-                ("high", "to", ".1%"),
-                ("judged", "judged", ",d"),
-                ("runs", "runs", ",d"),
+                ("rate", "accepted"),
+                ("low", "at least"),
+                ("high", "at most"),
+                ("judged", "judged"),
+                ("runs", "runs"),
             ),
         )
     )
@@ -136,7 +143,7 @@ def _repeats() -> Any:
         .encode(
             x=_release(),
             y=alt.Y("repeated:Q", title="repeated", axis=alt.Axis(format=".1~%", tickCount=5)),
-            tooltip=_tips(("repeated", "repeated", ".2%"), ("submits", "submits", ",d"), ("keys", "tokens", ",d")),
+            tooltip=_tips(("repeated", "repeated"), ("submits", "submits"), ("keys", "tokens")),
         )
         .properties(height=_HEIGHT)
     )
@@ -166,10 +173,10 @@ def _spread() -> Any:
             color=alt.Color("which:N", scale=alt.Scale(domain=names, range=[_GREY, _BLUE]), sort=names),
             opacity=alt.Opacity("which:N", scale=alt.Scale(domain=names, range=[0.55, 0.6]), legend=None, sort=names),
             tooltip=_tips(
-                ("start", "from, s", ".2f"),
-                ("end", "to, s", ".2f"),
-                ("share", "share", ".1%"),
-                ("count", "attempts", ",d"),
+                ("start", "from"),
+                ("end", "to"),
+                ("share", "share"),
+                ("count", "attempts"),
             ),
         )
         .properties(height=_HEIGHT)

@@ -1,4 +1,4 @@
-"""How values are written on the page: foreign text made inert and short, numbers with their units."""
+"""How figures are written on the page: as cells of its tables and as filters of its template."""
 
 from __future__ import annotations
 
@@ -6,35 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_captcha_qa.reporting.comparison import changes
 from pytest_captcha_qa.reporting.figures import Figures, Pool
-from pytest_captcha_qa.reporting.wording import one_line
+from pytest_captcha_qa.reporting.numbers import NOTHING, percent, seconds
+from pytest_captcha_qa.reporting.wording import shown
 
-NONE = "–"
-NAMELESS = "(no name)"
-_HUGE = 1e7
-
-
-def shown(text: str, most: int = 90) -> str:
-    """Return foreign text on one inert line, cut where it is longer than the page has room for; a blank one is told."""
-    line = one_line(text) or NAMELESS
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def seconds(value: float | None) -> str:
-    """Return seconds with their unit, in three digits; below a tenth in milliseconds' steps."""
-    if value is None:
-        return NONE
-    size = abs(value)
-    if size >= _HUGE:
-        return f"{value:.2e} s"
-    digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 100 else 0
-    return f"{value:,.{digits}f} s"
-
-
-def percent(value: float | None) -> str:
-    """Return a share as per cent."""
-    return NONE if value is None else changes.percent(value)
+__all__ = ["FILTERS", "ROWS", "moment", "rate", "seconds", "shown", "span", "time", "time_of", "whole"]
 
 
 def rate(figures: Figures) -> str:
@@ -47,12 +23,12 @@ def rate(figures: Figures) -> str:
 
 def moment(text: str | None) -> str:
     """Return an ISO time as date and minute."""
-    return shown(text.replace("T", " ")[:16], 16) if text else NONE
+    return shown(text.replace("T", " ")[:16], 16) if text else NOTHING
 
 
 def span(start: float, end: float) -> str:
     """Return a part of a distribution's axis."""
-    return f"{start:.3g} to {end:.3g}"
+    return f"{seconds(start)} to {seconds(end)}"
 
 
 def time_of(figures: Figures, metric: str, part: str) -> float | None:
@@ -80,7 +56,7 @@ def _times(one: Figures) -> list[str]:
 
 
 def _rates(one: Figures) -> list[str]:
-    interval = f"{percent(one.interval[0])} to {percent(one.interval[1])}" if one.interval is not None else NONE
+    interval = f"{percent(one.interval[0])} to {percent(one.interval[1])}" if one.interval is not None else NOTHING
     counts = [f"{one.judged:,}", f"{one.passed:,}", percent(one.rate), interval]
     return [str(one.release), f"{one.runs:,}", *counts, f"{one.keys:,}", f"{one.submits:,}", percent(one.resolve_share)]
 

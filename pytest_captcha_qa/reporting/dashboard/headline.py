@@ -10,12 +10,12 @@ from typing import Any
 
 from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
 from pytest_captcha_qa.reporting.dashboard.asking import Judged
-from pytest_captcha_qa.reporting.dashboard.formats import shown
 from pytest_captcha_qa.reporting.dashboard.model import Headline, Level, Matrix, RuleRow
-from pytest_captcha_qa.reporting.dashboard.movers import effect_of, level_of, short_name
+from pytest_captcha_qa.reporting.dashboard.movers import effect_of, level_of
 from pytest_captcha_qa.reporting.dataset import Dataset, open_dataset
+from pytest_captcha_qa.reporting.pools import briefly
 from pytest_captcha_qa.reporting.waiving import Waiving
-from pytest_captcha_qa.reporting.wording import counted, some_of
+from pytest_captcha_qa.reporting.wording import counted, shown, some_of
 
 # Of every test the last try. A form that was only seen to refuse has passed nothing: one that refuses everybody does
 # that, too. Two refused fresh tokens are the form's fault where another form of the type took one.
@@ -195,7 +195,7 @@ def _failures(standing: Standing) -> Iterator[tuple[Level, str, str]]:
 
 
 def _told(worse: Sequence[MetricChange]) -> str:
-    told = [f"{shown(short_name(one.pool), 60)}: {one.metric.label} {effect_of(one)}" for one in worse[:3]]
+    told = [f"{briefly(one.pool)}: {one.metric.label} {effect_of(one)}" for one in worse[:3]]
     more = f"; and {len(worse) - 3} more" if len(worse) > 3 else ""
     return "; ".join(told) + more
 

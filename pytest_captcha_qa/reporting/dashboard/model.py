@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pytest_captcha_qa.reporting.dashboard.formats import shown
 from pytest_captcha_qa.reporting.figures import Figures, Pool
+from pytest_captcha_qa.reporting.pools import named
+from pytest_captcha_qa.reporting.wording import short
 
 
 class Level(StrEnum):
@@ -23,16 +24,6 @@ class Level(StrEnum):
     GOOD = "good"
     SAME = "same"
     UNKNOWN = "unknown"
-
-
-_KEY_MODES = {"testkeys": "test keys", "standin": "stand-in"}
-
-
-def made_by(pool: Pool) -> str:
-    """Return in words who makes the tokens of a pool, what they prove, and how its times are scaled."""
-    key_mode = _KEY_MODES.get(pool.key_mode) or shown(pool.key_mode, 40)
-    scaled = f", times scaled by {pool.time_scale:g}" if pool.time_scale != 1 else ""
-    return f"via {shown(pool.provider, 40)} ({key_mode}{scaled})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +49,7 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mover:
-    """One metric of one pool in two releases, as a row: values are written out, such as `1.20 s`."""
+    """One metric of one pool in two releases, as a row: values are written out, such as `1.2 s`."""
 
     tag: Tag
     level: Level
@@ -101,12 +92,12 @@ class PoolView:
     @property
     def label(self) -> str:
         """Its name for the reader."""
-        return f"{shown(self.pool.type, 40)} {made_by(self.pool)}"
+        return named(self.pool)
 
     @property
     def place(self) -> str:
-        """Where it belongs."""
-        return f"{shown(self.pool.env, 40)} · {shown(self.pool.project, 40)}"
+        """The environment it belongs to."""
+        return short(self.pool.env)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

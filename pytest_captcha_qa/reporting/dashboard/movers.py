@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from pytest_captcha_qa.model.metrics import Kind, Metric, Side
 from pytest_captcha_qa.reporting.comparison.changes import change_by
 from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
-from pytest_captcha_qa.reporting.dashboard.formats import NONE, percent, seconds, shown
-from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag, made_by
-from pytest_captcha_qa.reporting.figures import Figures, Pool
+from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag
+from pytest_captcha_qa.reporting.figures import Figures
+from pytest_captcha_qa.reporting.numbers import NOTHING, chance, percent, seconds
+from pytest_captcha_qa.reporting.pools import named as name_of
+
+__all__ = ["effect_of", "level_of", "movers", "name_of"]
 
 _SIDES = {Side.OURS: "our side", Side.PROVIDER: "provider's side", Side.BOTH: "either side"}
 _LEVELS = {Change.BETTER: Level.GOOD, Change.SAME: Level.SAME, Change.NOT_ENOUGH_DATA: Level.UNKNOWN}
@@ -29,22 +32,9 @@ def level_of(one: MetricChange) -> Level:
     return _LEVELS[one.change]
 
 
-def name_of(pool: Pool) -> str:
-    """Return what a pool is for the reader: a form, or all forms of a type, and by which tokens it is measured."""
-    kind = shown(pool.type, 40)
-    what = f"{shown(pool.form, 60)} ({kind})" if pool.form is not None else f"all {kind} forms"
-    project = f", project {shown(pool.project, 40)}" if pool.project != "default" else ""
-    return f"{what}{project}, {made_by(pool)}"
-
-
-def short_name(pool: Pool) -> str:
-    """Return what a pool is for a sentence; by which tokens it is measured stands in the table."""
-    return shown(pool.form, 60) if pool.form is not None else f"all {shown(pool.type, 40)} forms"
-
-
 def effect_of(one: MetricChange) -> str:
     """Return by how much a metric changed: times in per cent, rates in points."""
-    return (change_by(one.metric, one.effect, one.shift) or NONE).replace("-", "−")
+    return (change_by(one.metric, one.effect, one.shift) or NOTHING).replace("-", "−")
 
 
 def _mover(one: MetricChange) -> Mover:
@@ -71,15 +61,14 @@ def _why(one: MetricChange) -> str:
         return one.lacking
     if one.adjusted is None:
         return one.sentence
-    chance = "< 0.0001" if one.adjusted < 0.0001 else f"= {one.adjusted:.2g}"
-    return f"p {chance}, corrected for all comparisons"
+    return f"{chance(one.adjusted)}, corrected for all comparisons"
 
 
 def _value(figures: Figures, metric: Metric) -> str:
     if metric.kind is Kind.RATE:
         return percent(_share(figures, metric))
     time = figures.times.get(metric.name)
-    return f"{seconds(time.median)}, P90 {seconds(time.p90)}" if time is not None else NONE
+    return f"{seconds(time.median)}, P90 {seconds(time.p90)}" if time is not None else NOTHING
 
 
 def _share(figures: Figures, metric: Metric) -> float | None:

@@ -88,6 +88,7 @@ const tip = document.createElement("div");
 tip.id = "tip";
 tip.hidden = true;
 document.body.append(tip);
+const told = { seconds: (x) => seconds(Number.isFinite(x) ? x : null), percent: (x) => percent(Number.isFinite(x) ? x : null) };
 function showTip(_handler, event, _item, value) {
   tip.hidden = value === null || value === undefined || value === "";
   if (tip.hidden) return;
@@ -95,7 +96,7 @@ function showTip(_handler, event, _item, value) {
   for (const [name, text] of Object.entries(value)) {
     const [term, said] = [document.createElement("dt"), document.createElement("dd")];
     term.textContent = name;
-    said.textContent = text;
+    said.textContent = (told[data.told[name]] ?? String)(text);
     list.append(term, said);
   }
   tip.replaceChildren(list);
@@ -177,19 +178,22 @@ async function drawRest(mine) {
   }
 }
 
-// As `formats.seconds` and `changes.percent` write them.
+// As `reporting.numbers` writes them.
 function seconds(x) {
   if (x === null) return "–";
-  const size = Math.abs(x);
-  if (size >= 1e7) return x.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2") + " s";
-  const digits = size > 0 && size < 0.1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0;
-  return x.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + " s";
+  if (x < 0) return "-" + seconds(-x);
+  if (x > 0 && x < 0.0001) return "<0.1 ms";
+  if (x > 0 && x < 0.9995) return Number((1000 * x).toPrecision(3)) + " ms";
+  if (x < 999.5) return Number(x.toPrecision(3)) + " s";
+  if (x >= 1e7) return x.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2") + " s";
+  return x.toLocaleString("en", { maximumFractionDigits: 0 }) + " s";
 }
 function percent(x) {
   if (x === null) return "–";
-  const text = (x * 100).toFixed(1);
-  const told = text === "100.0" && x < 1 ? "99.9+" : text === "0.0" && x > 0 ? "<0.1" : text;
-  return told.replace(/\.0$/, "") + " %";
+  const text = (100 * x).toFixed(Math.abs(x) < 0.01 || Math.abs(x - 1) < 0.01 ? 2 : 1);
+  if (x > 0 && text === "0.00") return "<0.01 %";
+  if (x < 1 && text === "100.00") return ">99.99 %";
+  return Number(text) + " %";
 }
 const cells = {
   times: (row) => [

@@ -19,7 +19,7 @@ from pytest_captcha_qa.reporting.dashboard import charts, formats
 from pytest_captcha_qa.reporting.dashboard.fitting import MOST_BYTES, SHARES, fitted
 from pytest_captcha_qa.reporting.dashboard.model import Bar, Dashboard, Level, Mover, PoolView, RuleRow, Slow, Tag
 from pytest_captcha_qa.reporting.figures import Figures
-from pytest_captcha_qa.reporting.wording import counted, plural
+from pytest_captcha_qa.reporting.wording import counted, plural, shown
 
 MOST_ROWS = 8
 MOST_FINDINGS = 40
@@ -169,7 +169,7 @@ def _data(page: Dashboard, names: Mapping[str, Sequence[str]]) -> dict[str, Any]
     pool_at = {pool.pool: number for number, pool in enumerate(page.pools)}
     return {
         "names": {name: _labels(values) for name, values in names.items()},
-        "releases": [formats.shown(release, 60) for release in releases],
+        "releases": [shown(release, 60) for release in releases],
         "pools": [{"key": p.key, "forms": [place["form"][form] for form in p.forms]} for p in page.pools],
         "columns": list(_COLUMNS),
         "points": [
@@ -181,6 +181,7 @@ def _data(page: Dashboard, names: Mapping[str, Sequence[str]]) -> dict[str, Any]
         "moments": [_moment(one, place) for one in page.moments],
         "specs": charts.specs(),
         "needs": charts.NEEDS,
+        "told": charts.TOLD,
         "mostRows": MOST_ROWS,
         "leastSpread": _LEAST_SPREAD,
     }
@@ -190,7 +191,7 @@ def _labels(values: Sequence[str]) -> list[str]:
     """Return what the filters show; names that look alike, such as long ones, are told apart by a number."""
     seen = Counter[str]()
     labels = []
-    for label in map(formats.shown, values):
+    for label in map(shown, values):
         seen[label] += 1
         labels.append(f"{label} ({seen[label]})" if seen[label] > 1 else label)
     return labels
@@ -227,7 +228,7 @@ def _bar(bar: Bar) -> dict[str, Any]:
         "pool": bar.pool,
         "chart": bar.chart,
         "which": which,
-        "release": formats.shown(bar.release, 60),
+        "release": shown(bar.release, 60),
         "start": _rounded(bar.start),
         "end": _rounded(bar.end),
         "share": _rounded(bar.share),
@@ -241,8 +242,8 @@ def _moment(one: Any, place: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         "start": one.start,
         "when": formats.moment(one.start),
         "kind": one.kind,
-        "env": formats.shown(one.tag.env or "", 60),
-        "what": formats.shown(one.what, 160),
+        "env": shown(one.tag.env or "", 60),
+        "what": shown(one.what, 160),
         "count": one.count,
         "level": one.level.value,
     }
@@ -260,7 +261,7 @@ def _scope_line(page: Dashboard) -> str:
 
 
 def _pair(env: str, new: str | None, old: str | None) -> str:
-    return "{}: {} against {}".format(*(formats.shown(name or "", 60) for name in (env, new, old)))
+    return "{}: {} against {}".format(*(shown(name or "", 60) for name in (env, new, old)))
 
 
 def _nothing_worse(totals: Mapping[Level, int]) -> str:

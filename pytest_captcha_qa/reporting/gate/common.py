@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pytest_captcha_qa.reporting.comparison.samples import Source
 from pytest_captcha_qa.reporting.figures import Pool
-from pytest_captcha_qa.reporting.gate.groups import named
 from pytest_captcha_qa.reporting.gate.results import Status
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.wording import some_of
 
 Measured = Mapping[Pool, frozenset[str]]

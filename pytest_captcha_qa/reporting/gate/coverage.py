@@ -10,7 +10,7 @@ from pytest_captcha_qa.model.gate import GateRules, Rule
 from pytest_captcha_qa.reporting.figures import Rows
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Asked, Subject
-from pytest_captcha_qa.reporting.gate.thresholds import percent
+from pytest_captcha_qa.reporting.numbers import percent, span
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
 
@@ -101,7 +101,7 @@ def _last_pass(dataset: Rows, asked: Asked, slug: str, key_modes: Sequence[str])
 
 
 def _age(slug: str, form: Seen, last: datetime | None, most: timedelta, now: datetime, required: bool) -> RuleResult:
-    asked = f"at most {_days(most)} allowed"
+    asked = f"at most {span(most)} allowed"
     if last is None:
         told = "has no pass on record yet" if not form.outage else "has no pass on record yet, and met an outage"
         return RuleResult(
@@ -116,18 +116,10 @@ def _age(slug: str, form: Seen, last: datetime | None, most: timedelta, now: dat
     return RuleResult(
         rule=Rule.MAX_AGE_OF_PASS,
         status=Status.PASSED if age <= most else Status.BREACHED,
-        sentence=f"age of the last pass: form {slug!r} passed {_days(age)} ago ({last:%Y-%m-%d %H:%M} UTC), {asked}",
+        sentence=f"age of the last pass: form {slug!r} passed {span(age)} ago ({last:%Y-%m-%d %H:%M} UTC), {asked}",
         forms=(slug,),
         numbers={"age": round(age.total_seconds()), "limit": most.total_seconds()},
         required=required,
-    )
-
-
-def _days(span: timedelta) -> str:
-    if span >= timedelta(days=2):
-        return f"{span.total_seconds() / 86400:.3g} days"
-    return (
-        f"{span.total_seconds() / 3600:.3g} h" if span >= timedelta(hours=1) else f"{span.total_seconds() / 60:.0f} min"
     )
 
 

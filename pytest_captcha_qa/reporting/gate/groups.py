@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_captcha_qa.errors import ProviderError, all_errors
 from pytest_captcha_qa.reporting.figures import Pool, Rows
 from pytest_captcha_qa.reporting.gate.subject import Subject
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.stats.bounds import Bound, rate_bound
 from pytest_captcha_qa.reporting.wording import some_of
 
@@ -71,17 +72,6 @@ class Group:
     def named(self) -> str:
         """The pool in words."""
         return named(self.pool)
-
-
-def named(pool: Pool) -> str:
-    """Return a pool in words, such as `turnstile (captchaai, live)`."""
-    known = [pool.provider, pool.key_mode]
-    known += [f"project {pool.project}"] if pool.project != "default" else []
-    known += [f"times scaled to {pool.time_scale * 100:g} %"] if pool.time_scale != 1 else []
-    told = ", ".join(filter(None, known))
-    if pool.form is not None:
-        return f"form {pool.form!r} ({pool.type}, {told})" if told else f"form {pool.form!r} ({pool.type})"
-    return f"{pool.type} ({told})" if told else pool.type
 
 
 def find_groups(dataset: Rows, subject: Subject, alone: Collection[str]) -> list[Group]:

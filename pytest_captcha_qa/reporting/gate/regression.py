@@ -22,9 +22,9 @@ from pytest_captcha_qa.reporting.comparison.releases import (
 from pytest_captcha_qa.reporting.comparison.samples import Source
 from pytest_captcha_qa.reporting.figures import Pool, Rows
 from pytest_captcha_qa.reporting.gate.common import Sides
-from pytest_captcha_qa.reporting.gate.groups import named
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Asked, Subject
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.wording import counted, some_of
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from pytest_captcha_qa.reporting.gate.groups import Group, with_failures
 from pytest_captcha_qa.reporting.gate.results import Number, RuleResult, Status
 from pytest_captcha_qa.reporting.gate.subject import Subject
 from pytest_captcha_qa.reporting.metrics import source_fits
+from pytest_captcha_qa.reporting.numbers import percent, seconds
 from pytest_captcha_qa.reporting.stats.bounds import Bound, Samples, quantile_bound, rate_bound, usable
 from pytest_captcha_qa.reporting.wording import counted
 
@@ -99,10 +99,10 @@ class _Judge:
         status = _status(holds=p90 <= limit, excluded=excluded, could_be=lower is not None)
         if excluded and rule is Rule.WARN_P90:
             status = Status.WARNING
-        bound = "no bound can be given" if lower is None else f"at least {lower:.3g} s"
+        bound = "no bound can be given" if lower is None else f"at least {seconds(lower)}"
         theirs = " (the provider's side)" if metric.side is Side.PROVIDER else ""
         said = (
-            f"{about}{theirs}: P90 {p90:.3g} s of {counted(measured, 'attempt')}, at most {limit:g} s allowed; "
+            f"{about}{theirs}: P90 {seconds(p90)} of {counted(measured, 'attempt')}, at most {seconds(limit)} allowed; "
             f"{_why(status, bound)}{self._left_out}"
         )
         return self._result(rule, status, said, numbers, metric)
@@ -161,8 +161,3 @@ def _why(status: Status, bound: str) -> str:
     if status is Status.NOT_ENOUGH_DATA:
         return f"too few to tell ({bound} with 95 % confidence)"
     return f"{bound} with 95 % confidence" if status in (Status.BREACHED, Status.WARNING) else "kept"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage, rounded down: 99.96 % is not 100 %."""
-    return f"{math.floor(share * 1000 + 1e-9) / 10:g} %"

@@ -59,10 +59,10 @@ def test_people_get_a_table_sentences_and_a_sum_without_colours_where_there_is_n
     assert (code, err) == (0, "")
     assert lines[0].split() == ["change", "captcha", "metric", "1.0", "1.1", "change", "by", "attempts", "runs"]
     assert lines[1].split() == [
-        "worse", "turnstile", "(by", "captchaai,", "live)", "wait", "10.2", "s", "15.3", "s", "+50", "%",
+        "worse", "turnstile", "(captchaai,", "live)", "wait", "10.2", "s", "15.3", "s", "+50", "%",
         "32", "->", "32", "8", "->", "8",
     ]  # fmt: skip
-    assert "wait for the token of turnstile (by captchaai, live) is slower by 50 %: median 10.2 s" in out
+    assert "wait for the token of turnstile (captchaai, live) is slower by 50 %: median 10.2 s" in out
     assert lines[-1] == "1.1 against 1.0 in staging: 1 worse, 2 same of 3 metrics"
     assert "\x1b" not in out
 
@@ -124,7 +124,7 @@ def test_a_candidate_that_measured_nothing_is_not_enough(compare: Compare) -> No
     ("arguments", "code", "why"),
     [
         (["1.5", "1.1"], 16, "unknown release or file '1.5' in the records of environment 'staging', so there is no"),
-        (["1.0", "1.3", "other"], 16, "nothing of 1.3 can be compared with 1.0: hcaptcha (by captchaai, live): only"),
+        (["1.0", "1.3", "other"], 16, "nothing of 1.3 can be compared with 1.0: hcaptcha (captchaai, live): only"),
         (
             ["1.0", "1.l"],
             4,

@@ -87,7 +87,7 @@ def test_a_very_narrow_terminal_still_gets_its_figures(attempt, run):
 def test_what_may_not_be_pooled_gets_a_row_each(attempt, run):
     verdict = decide(SESSION, run(attempt(), attempt(key_mode="standin", provider="standin", wait=1.0)))
     rows = [line.split("  ")[0] for line in texts(verdict)[1:4]]
-    assert rows == ["login", "signup (live captchaai)", "signup (standin standin)"]
+    assert rows == ["login", "signup (captchaai, live)", "signup (standin, standin)"]
 
 
 def test_many_good_forms_are_not_all_listed_and_bad_ones_are(attempt, run):
@@ -212,7 +212,7 @@ def test_a_form_of_the_environment_that_no_test_is_about_is_named(attempt, run):
 
 def test_a_selected_form_without_any_attempt_is_not_measured(attempt, run):
     said = texts(decide(SESSION, run(attempt())))
-    assert said[1] == "login   –            –      –      –      –        –  –"
+    assert said[1] == "login   –            –      –     –    –        –  –"
     assert "login: not measured: no attempt was made" in said
     assert "measured 1/2 (not measured: login) · 1 submit" in said
 
@@ -247,7 +247,7 @@ def test_nothing_from_outside_breaks_a_line_or_commands_the_terminal(attempt, ru
 
 def test_a_rate_is_never_rounded_up_to_100(attempt, run):
     made = [attempt() for _ in range(299)] + [attempt(verify_status="fail", outcome="failed")]
-    assert " 99 %" in texts(decide(replace(SESSION, selected_forms=["signup"]), run(*made)))[1]
+    assert " 99.67 %" in texts(decide(replace(SESSION, selected_forms=["signup"]), run(*made)))[1]
 
 
 def test_without_records_there_is_one_sentence():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_captcha_qa.reporting.wording import counted, how_often, one_line, some_of
+from pytest_captcha_qa.reporting.wording import counted, how_often, one_line, short, shown, some_of
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 submits"), (1, "1 submit"), (2, "2 submits")])
@@ -44,3 +44,10 @@ def test_whatever_the_text_its_line_prints_and_stays_as_it_is(text):
     line = one_line(text)
     assert line.isprintable()
     assert one_line(line) == line
+
+
+def test_a_long_name_is_cut_and_no_character_of_it_does_anything() -> None:
+    assert shown("a" * 200, 10) == "aaaaaaaaa…"
+    assert shown(" \n") == "(no name)"
+    assert shown("a\u2028b\u202ec\x1b[0m") == r"a b\u202ec\x1b[0m"
+    assert len(short("a" * 200)) == 60

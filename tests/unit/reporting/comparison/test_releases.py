@@ -56,7 +56,7 @@ def test_a_slower_release_is_told_with_its_numbers(history: MakeHistory) -> None
     assert wait.change is Change.WORSE
     assert wait.effect == pytest.approx(0.5, abs=0.01)
     assert wait.sentence == (
-        "wait for the token of turnstile (by captchaai, live) is slower by 50 %: "
+        "wait for the token of turnstile (captchaai, live) is slower by 50 %: "
         f"median {wait.baseline.times['wait'].median:.2f} s (32 attempts in 8 runs) -> "
         f"median {wait.candidate.times['wait'].median:.1f} s (32 attempts in 8 runs); p = 0.00016"
     )
@@ -73,7 +73,7 @@ def test_a_rate_that_fell_is_told_in_points_with_intervals(history: MakeHistory)
     assert rate.change is Change.WORSE
     assert rate.shift == -0.25
     assert rate.sentence == (
-        "verification rate of turnstile (by captchaai, live) is lower by 25 points: "
+        "verification rate of turnstile (captchaai, live) is lower by 25 points: "
         "100 % (32 of 32 in 8 runs; 95 % interval 89.1 % to 100 %) -> "
         "75 % (24 of 32 in 8 runs; 95 % interval 53.2 % to 90.3 %); p = 0.0095"
     )
@@ -123,7 +123,7 @@ def test_a_renamed_form_is_said_and_compared_with_nothing(history: MakeHistory) 
     wait = the(found, "wait")
     assert (wait.change, wait.baseline.attempts, wait.candidate.attempts) == (Change.SAME, 16, 16)
     assert found.notes == (
-        "turnstile (by captchaai, live): forms on one side are not compared: "
+        "turnstile (captchaai, live): forms on one side are not compared: "
         "'signup' only in 1.0, 'register' only in 1.1; renamed?",
     )
 
@@ -145,7 +145,7 @@ def test_a_form_with_its_own_rule_is_judged_by_itself(history: MakeHistory) -> N
     waits = {change.pool.form: change.change for change in found.changes if change.metric.name == "wait"}
     assert waits == {None: Change.SAME, "signup": Change.WORSE}
     assert (
-        "wait for the token of form 'signup' (turnstile by captchaai, live) is slower"
+        "wait for the token of form 'signup' (turnstile, captchaai, live) is slower"
         in found.of(Change.WORSE)[0].sentence
     )
 
@@ -156,7 +156,7 @@ def test_key_modes_are_compared_by_themselves(history: MakeHistory) -> None:
     waits = {change.pool.key_mode: change.change for change in found.changes if change.metric.name == "wait"}
     assert waits == {"live": Change.SAME, "standin": Change.WORSE}
     assert found.notes == (
-        "turnstile (by captchaai, testkeys): only in 1.1, not compared",
+        "turnstile (captchaai, testkeys): only in 1.1, not compared",
         "turnstile: key modes live, standin, testkeys prove different things; each is compared by itself",
     )
 
@@ -166,7 +166,7 @@ def test_scaled_times_are_compared_among_themselves(history: MakeHistory) -> Non
     found = compared(history(*many("1.0"), *many("1.1"), *many("1.0", 1.0, **scaled), *many("1.1", 2.0, **scaled)))
     waits = {change.pool.time_scale: change.change for change in found.changes if change.metric.name == "wait"}
     assert waits == {1.0: Change.SAME, 0.1: Change.WORSE}
-    assert "time scale 0.1" in found.of(Change.WORSE)[0].sentence
+    assert "times scaled to 10 %" in found.of(Change.WORSE)[0].sentence
 
 
 def test_a_run_during_which_the_release_changed_is_left_out(history: MakeHistory) -> None:

@@ -29,7 +29,9 @@ def test_a_release_that_got_worse_is_told_with_form_numbers_and_baseline(page_of
 
     (head,) = page.headlines
     assert (head.level, head.word) == (Level.BAD, "Got worse")
-    assert head.sentence.startswith("Release 1.2.0 on staging got worse than 1.1.0: signup: submitting the form +")
+    assert head.sentence.startswith(
+        "Release 1.2.0 on staging got worse than 1.1.0: form 'signup': submitting the form +"
+    )
     worst = page.movers[0]
     assert (worst.tag.form, worst.level, worst.word, worst.side) == ("signup", Level.BAD, "worse", "our side")
     assert worst.n == "48 → 48"
@@ -110,9 +112,9 @@ def test_key_modes_providers_and_time_scales_have_pools_of_their_own(page_of: Ma
     )
 
     assert sorted(pool.label for pool in page.pools) == [
-        "turnstile via capskip (live)",
-        "turnstile via captchaai (live)",
-        "turnstile via sandbox (stand-in, times scaled by 0.01)",
+        "turnstile (capskip, live)",
+        "turnstile (captchaai, live)",
+        "turnstile (sandbox, standin, times scaled to 1 %)",
     ]
 
 

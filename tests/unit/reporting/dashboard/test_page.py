@@ -141,7 +141,7 @@ def test_numbers_stand_in_tables_that_need_no_script(page_of: MakePage) -> None:
 
     (table,) = page.xpath("//table[contains(@class,'movers')][caption='Got worse']")
     cells = [" ".join(cell.text_content().split()) for cell in table.xpath(".//tbody/tr[1]/*")]
-    assert cells[0] == "signup (turnstile), via captchaai (live)"
+    assert cells[0] == "form 'signup' (turnstile, captchaai, live)"
     assert cells[4].startswith("+")
     assert cells[4].endswith("%")
     (times,) = page.xpath("//table[@data-table='times'][@data-pool='p2']")

@@ -31,7 +31,7 @@ def only(result: GateResult) -> RuleResult:
     [
         (1, 0, Status.PASSED, 0, "1 of 1 (100 %), at least 99 % asked; kept"),
         (0, 1, Status.BREACHED, 10, "0 of 1 (0 %), at least 99 % asked; at most 95 % with 95 % confidence"),
-        (60, 1, Status.NOT_ENOUGH_DATA, 0, "60 of 61 (98.3 %), at least 99 % asked; too few to tell (at most 99.9 %"),
+        (60, 1, Status.NOT_ENOUGH_DATA, 0, "60 of 61 (98.4 %), at least 99 % asked; too few to tell (at most 99.92 %"),
         (97, 23, Status.BREACHED, 10, "97 of 120 (80.8 %), at least 99 % asked; at most 86.5 % with 95 % confidence"),
         (998, 2, Status.PASSED, 0, "998 of 1000 (99.8 %), at least 99 % asked; kept"),
     ],
@@ -134,14 +134,14 @@ def test_repeated_solves_breach_unless_the_provider_was_why(records: Any) -> Non
     records.run("r1", repeated)
     ours = records.judge(Rules(max_resolve_share=0.02))
     assert (ours.exit, only(ours).numbers["repeats"]) == (10, 10)
-    assert "10 beyond the first of 60 captchas (16.6 %), at most 2 % allowed; at least" in only(ours).sentence
+    assert "10 beyond the first of 60 captchas (16.7 %), at most 2 % allowed; at least" in only(ours).sentence
     renewed = ("token_renewed", {"slug": "signup", "why": "unsolvable"})
     refused = ("token_refused_once", {"slug": "signup"})
     expired = ("token_renewed", {"slug": "signup", "why": "expired"})
     records.run("r2", repeated, events=[renewed] * 8 + [refused, expired], ago=-timedelta(minutes=1))
     theirs = records.judge(Rules(max_resolve_share=0.02))
     assert (theirs.exit, only(theirs).status) == (0, Status.WARNING)
-    assert "(16.6 %, 9 of them since the provider failed)" in only(theirs).sentence
+    assert "(16.7 %, 9 of them since the provider failed)" in only(theirs).sentence
 
 
 def test_runs_of_a_release_are_judged_together(records: Any) -> None:
