@@ -36,6 +36,10 @@ class Tag:
     form: str | None = None
 
 
+DIMENSIONS: Mapping[str, str] = {"e": "env", "p": "project", "t": "type", "f": "form"}
+"""What filters look at, by its short name in the page's address and attributes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
     """The verdict on one release of one environment in a sentence, and what else belongs to it."""

@@ -14,9 +14,10 @@ from pytest_captcha_qa.model.waiver import Waiver
 from pytest_captcha_qa.reporting.compacting import compact as compacted
 from pytest_captcha_qa.reporting.dashboard.asking import Asked
 from pytest_captcha_qa.reporting.dashboard.baseline import Baseline
+from pytest_captcha_qa.reporting.dashboard.contents import MOST_FINDINGS
 from pytest_captcha_qa.reporting.dashboard.data import MOST_POOLS, MOST_RELEASES, collect
 from pytest_captcha_qa.reporting.dashboard.model import Dashboard, Level
-from pytest_captcha_qa.reporting.dashboard.page import MOST_FINDINGS, render
+from pytest_captcha_qa.reporting.dashboard.page import render
 from pytest_captcha_qa.reporting.dashboard.releases import MOST_ENVIRONMENTS
 from pytest_captcha_qa.reporting.dataset import open_dataset
 

@@ -13,8 +13,9 @@ import pytest
 from lxml import html as lxml_html
 
 from history.team import Team
+from pytest_captcha_qa.reporting.dashboard.contents import MOST_ROWS
 from pytest_captcha_qa.reporting.dashboard.model import Dashboard, Level, RuleRow, Tag
-from pytest_captcha_qa.reporting.dashboard.page import MOST_ROWS, render
+from pytest_captcha_qa.reporting.dashboard.page import render
 
 MakePage = Callable[..., Dashboard]
 EVIL = "</script><script>window.hit=1</script><img src=x onerror=window.hit=2>\u2028\u202e{{7*7}}<!--\x1b[31m"
