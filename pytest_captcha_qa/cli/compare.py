@@ -10,7 +10,7 @@ import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json, unread_or_not
 from pytest_captcha_qa.cli.extras import need_gate
-from pytest_captcha_qa.cli.values import not_empty, share
+from pytest_captcha_qa.cli.values import BASELINE, not_empty, share
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.errors import BaselineMissing, NotEnoughData
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from pytest_captcha_qa.reporting.comparison.releases import Regression, ReleaseComparison
 
 _WORSE = 10
-_SIDE = "release, `previous`, or record files"
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help=f"baseline: {_SIDE}")],
-    b: Annotated[str, typer.Argument(metavar="B", help="what is compared with it: release or record files")],
+    a: Annotated[str, typer.Argument(metavar="A", help=f"baseline: {BASELINE}")],
+    b: Annotated[str, typer.Argument(metavar="B", help="what is compared with it: a release or record files")],
     records: Annotated[
         list[str] | None, typer.Argument(help="record files, folders or patterns that hold the releases")
     ] = None,

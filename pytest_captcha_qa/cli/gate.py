@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json, unread_or_not
-from pytest_captcha_qa.cli.values import not_empty, one_of
+from pytest_captcha_qa.cli.values import BASELINE, not_empty, one_of
 from pytest_captcha_qa.config.gate import line_of
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
@@ -29,9 +29,7 @@ _MODES = (GateMode.REPORT.value, GateMode.ENFORCE.value)
 
 def gate(
     records: Annotated[list[str], typer.Argument(help="record files, folders or patterns")],
-    baseline: Annotated[
-        str | None, typer.Option(metavar="REF", help="compare with a release, record files or `previous`")
-    ] = None,
+    baseline: Annotated[str | None, typer.Option(metavar="REF", help=f"compare with {BASELINE}")] = None,
     env: Annotated[str | None, typer.Option(metavar="NAME", help="the environment; default the only one there")] = None,
     release: Annotated[
         str | None, typer.Option(metavar="TEXT", help="judge all runs of this release; default the newest run")

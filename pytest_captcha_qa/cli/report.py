@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.values import BASELINE
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError
@@ -30,7 +31,7 @@ def report(
     records: Annotated[list[str], typer.Argument(help="record files, folders or patterns")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="the page to write")],
     baseline: Annotated[
-        str | None, typer.Option(metavar="REF", help="compare with a release, record files or `previous` (the default)")
+        str | None, typer.Option(metavar="REF", help=f"compare with {BASELINE}; default `previous`")
     ] = None,
     env: Annotated[str | None, typer.Option(metavar="NAME", help="only this environment; default all")] = None,
     release: Annotated[str | None, typer.Option(metavar="TEXT", help="judge this release; default the newest")] = None,
@@ -72,7 +73,7 @@ def _asked(
 ) -> tuple[list[Path], Asked]:
     """Return the records to read and what is asked of them."""
     env, release, reference = wanted
-    named = find_baseline(reference, Path.cwd())
+    named = find_baseline(reference, Path.cwd(), records)
     rules = settings.gate if settings is not None else None
     common = rules.all if rules is not None else None
     asked = Asked(

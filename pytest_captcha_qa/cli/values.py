@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pytest_captcha_qa.config.problems import meant
 from pytest_captcha_qa.errors import ConfigError
 
+BASELINE = "`previous`, a release, or record files; a release goes before files of its name"
+"""What every command takes for a baseline."""
 _LONGEST_SHOWN = 80
 
 

@@ -144,8 +144,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--captcha-baseline", "captcha_baseline", metavar="REF", shown_default="none", path="run.baseline",
-        help="what the gate compares with: a release, record files, or `previous` (the last complete run of another "
-        "release)",
+        help="what gate and dashboard compare with: `previous` (the last complete run of another release), a release, "
+        "or record files; a release goes before files of its name",
         variable="CAPTCHA_QA_BASELINE",
     ),
     Option(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT
 from pytest_captcha_qa.plugin.session import CaptchaRun
@@ -41,19 +44,20 @@ def write(run: CaptchaRun, gate: GateAnswer | None) -> SummaryLine | None:
     if path is None:
         return None
     try:
-        asked = _asked(run, gate)
         own = run.settings.run.records / safe_name(run.environment.name)
-        made = make_dashboard([own, *asked.baseline.records] if own.is_dir() else asked.baseline.records, asked)
+        records = [own] if own.is_dir() else []
+        asked = _asked(run, gate, records)
+        made = make_dashboard([*records, *asked.baseline.records], asked)
     except CaptchaQAError as error:
         return SummaryLine(one_line(f"NO DASHBOARD: {error.message}"), BAD)
     return SummaryLine(one_line(f"dashboard: {relative(made.path, run.config.rootpath)}"), PLAIN)
 
 
-def _asked(run: CaptchaRun, gate: GateAnswer | None) -> Asked:
+def _asked(run: CaptchaRun, gate: GateAnswer | None, records: Sequence[Path]) -> Asked:
     """Return what the page is about: this environment, with the answer that the gate has given.
 
     Raises:
-        ConfigError: record files that were named as baseline cannot be read.
+        BaselineMissing: record files that were named as baseline cannot be read.
     """
     settings, name, path = run.settings, run.environment.name, run.settings.run.dashboard
     assert path is not None
@@ -62,7 +66,7 @@ def _asked(run: CaptchaRun, gate: GateAnswer | None) -> Asked:
     return Asked(
         page=path,
         env=name,
-        baseline=find_baseline(settings.run.baseline, run.config.invocation_params.dir),
+        baseline=find_baseline(settings.run.baseline, run.config.invocation_params.dir, records),
         alpha=(rules.all.alpha if rules else None) or ALPHA,
         min_effect=(rules.all.min_effect if rules else None) or MIN_EFFECT,
         own_rule_forms=rules.own_forms if rules else (),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_captcha_qa.errors import BaselineMissing, ConfigError, UnknownName
-from pytest_captcha_qa.records.reading import find
-from pytest_captcha_qa.reporting.comparison.references import PREVIOUS
+from pytest_captcha_qa.reporting.comparison.references import (
+    PREVIOUS,
+    known_releases,
+    open_baseline,
+    records_meant,
+)
 from pytest_captcha_qa.reporting.comparison.releases import previous_release, releases
 from pytest_captcha_qa.reporting.comparison.samples import Source
 from pytest_captcha_qa.reporting.dataset import Dataset, open_dataset
@@ -20,8 +24,8 @@ def find_sides(
 ) -> tuple[Source, Source, tuple[str, ...]]:
     """Return both sides and what is wrong with their records; `stack` closes the datasets.
 
-    What names records is read; anything else is a release in `records`, or in those of the folder `default`. With
-    `records` a release goes first.
+    A name means what `records_meant` takes it for, by the releases in `records`, or else in the folder `default`. Two
+    names of files need no other records, and then none is read.
 
     Raises:
         BaselineMissing: the baseline is neither.
@@ -29,13 +33,15 @@ def find_sides(
     """
     sides = (baseline, candidate)
     whole = None
-    if records or not all(map(_is_path, sides)):
+    if records or None in map(_files, sides):
         if not records and not Path(default).exists():
             _refuse_releases(sides, default)
         whole = stack.enter_context(open_dataset([Path(record) for record in records or [default]]))
-    known = _all_releases(whole)
+    known = known_releases(whole) if whole is not None else ()
     opened = {
-        side: stack.enter_context(open_dataset([Path(side)])) for side in sides if side not in known and _is_path(side)
+        side: stack.enter_context(open_dataset([path]) if side == candidate else open_baseline(side, path))
+        for side in sides
+        if (path := _files(side, known)) is not None
     }
     datasets = [dataset for dataset in (whole, *opened.values()) if dataset is not None]
     name = _environment(datasets, env)
@@ -47,7 +53,7 @@ def find_sides(
 
 def _refuse_releases(sides: tuple[str, str], folder: str) -> None:
     """Raise what is wrong where a side is no file and there is no folder of records that could hold a release."""
-    side = next(side for side in reversed(sides) if not _is_path(side))
+    side = next(side for side in reversed(sides) if _files(side) is None)
     error = BaselineMissing if side == sides[0] else ConfigError
     raise error(f"there is no record file or folder {side!r}, and no folder {folder} that could hold such a release")
 
@@ -83,7 +89,7 @@ def _baseline(whole: Dataset | None, opened: dict[str, Dataset], text: str, env:
         source = Source(opened[text], env, text)
         return replace(source, left_out=frozenset(source.run_ids & after.run_ids))
     there = releases(whole, env) if whole is not None else []
-    if whole is not None and text == PREVIOUS and PREVIOUS not in there:
+    if whole is not None and text == PREVIOUS:
         found = previous_release(whole, env, after.release or "")
         if found is None:
             raise BaselineMissing(f"no complete run of a release before {after.label} in environment {env!r}")
@@ -111,16 +117,5 @@ def _environment(datasets: Sequence[Dataset], asked: str | None) -> str:
     raise ConfigError(f"the records hold runs of {', '.join(map(repr, sorted(there)))}; choose one with --env")
 
 
-def _all_releases(dataset: Dataset | None) -> set[str]:
-    if dataset is None:
-        return set()
-    return {release for (release,) in dataset.rows("SELECT DISTINCT release FROM attempts") if release}
-
-
-def _is_path(text: str) -> bool:
-    if text == PREVIOUS:
-        return False
-    try:
-        return bool(find([text]))
-    except ConfigError:
-        return False
+def _files(text: str, known: Collection[str] = ()) -> Path | None:
+    return records_meant(text, Path(), lambda: known)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
@@ -18,16 +19,16 @@ from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.stats.comparing import Change
 from pytest_captcha_qa.reporting.wording import counted, short
 
-# What calls for action comes first, what says nothing last.
-_ORDER = (Change.WORSE, Change.BETTER, Change.SAME, Change.NOT_ENOUGH_DATA)
-_STYLES = {Change.WORSE: "bold red", Change.BETTER: "green", Change.SAME: "", Change.NOT_ENOUGH_DATA: "yellow"}
+# What calls for action comes first; what says nothing has no row.
+_STYLES = {Change.WORSE: "bold red", Change.BETTER: "green", Change.SAME: ""}
 # Lines of a log are not cut at the width of a terminal that nobody has.
 _WIDE = 200
 
 
 def print_table(found: ReleaseComparison) -> None:
-    """Print one row for each metric, colours and lines on a terminal only."""
-    if not found.changes:
+    """Print one row for each metric that something can be said of, colours and lines on a terminal only."""
+    told = [one for change in _STYLES for one in found.of(change)]
+    if not told:
         return
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
@@ -38,9 +39,8 @@ def print_table(found: ReleaseComparison) -> None:
         table.add_column(heading, overflow="fold")
     for heading in (short(found.baseline), short(found.candidate), "change by", "attempts", "runs"):
         table.add_column(Text(heading), justify="right", overflow="fold")
-    for change in _ORDER:
-        for one in found.of(change):
-            table.add_row(*map(Text, _cells(one)), style=_STYLES[change])
+    for one in told:
+        table.add_row(*map(Text, _cells(one)), style=_STYLES[one.change])
     console.print(table)
 
 
@@ -73,14 +73,29 @@ def sentences(found: ReleaseComparison) -> Iterator[str]:
     for change in (Change.WORSE, Change.BETTER):
         yield from (one.sentence for one in found.of(change))
     lacking = found.of(Change.NOT_ENOUGH_DATA)
-    if lacking and len(lacking) == len(found.changes):
-        yield lacking[0].sentence
+    if lacking and len(lacking) < len(found.changes):
+        yield f"not enough data for {counted(len(lacking), 'metric')}, not listed: {_too_little(found, lacking)}"
     yield from (f"note: {note}" for note in found.notes)
-    yield _sum(found)
+    yield f"{short(found.candidate)} against {short(found.baseline)} in {short(found.env)}: {_sum(found, lacking)}"
 
 
-def _sum(found: ReleaseComparison) -> str:
-    parts = [f"{len(found.of(change))} {change}" for change in _ORDER if found.of(change)]
-    said = ", ".join(parts) or "nothing was measured that could be compared"
-    of = f" of {counted(len(found.changes), 'metric')}" if parts else ""
-    return f"{short(found.candidate)} against {short(found.baseline)} in {short(found.env)}: {said}{of}"
+def _sum(found: ReleaseComparison, lacking: Sequence[MetricChange]) -> str:
+    metrics = counted(len(found.changes), "metric")
+    if lacking and len(lacking) == len(found.changes):
+        return f"not enough data for any of {metrics}: {_too_little(found, lacking)}"
+    parts = [f"{len(found.of(change))} {change}" for change in (*_STYLES, Change.NOT_ENOUGH_DATA) if found.of(change)]
+    return f"{', '.join(parts)} of {metrics}" if parts else "nothing was measured that could be compared"
+
+
+def _too_little(found: ReleaseComparison, lacking: Sequence[MetricChange]) -> str:
+    """Return how much there is at most of the metrics, and what would be enough, of most of them if they differ."""
+    before = _most([_size(one.baseline, one.metric) for one in lacking], found.baseline)
+    after = _most([_size(one.candidate, one.metric) for one in lacking], found.candidate)
+    enough = Counter(one.lacking for one in lacking).most_common()
+    most = "; for most of them " if len(enough) > 1 else "; "
+    return f"at most {before} and {after}{most}{enough[0][0]}"
+
+
+def _most(sizes: Sequence[tuple[int, int]], release: str) -> str:
+    attempts, runs = (max(column) for column in zip(*sizes, strict=True))
+    return f"{counted(attempts, 'attempt')} in {counted(runs, 'run')} of {short(release)}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from pytest_captcha_qa.errors import BaselineMissing, ConfigError
-from pytest_captcha_qa.reporting.comparison.references import records_meant
+from pytest_captcha_qa.reporting.comparison.references import known_releases, open_baseline, records_meant
 from pytest_captcha_qa.reporting.wording import some_of
 
 _RELEASES = (
@@ -41,20 +41,23 @@ class Baseline:
         return None, f"the baseline {self.reference} {what}"
 
 
-def find_baseline(reference: str | None, folder: Path) -> Baseline:
-    """Return what a reference means; record files are looked for below `folder`.
+def find_baseline(reference: str | None, folder: Path, sources: Sequence[Path]) -> Baseline:
+    """Return what a reference means: a release in `sources`, or record files below `folder`.
 
     Raises:
         BaselineMissing: the files cannot be read.
+        ConfigError: the sources cannot.
     """
-    path = records_meant(reference, folder)
-    if path is None:
+    path = records_meant(reference, folder, partial(_releases_in, sources))
+    if reference is None or path is None:
         return Baseline(reference)
+    with open_baseline(reference, path) as dataset:
+        found = dataset.rows(_RELEASES)
+    return Baseline(reference, (path,), {str(env): releases or () for env, releases in found})
+
+
+def _releases_in(sources: Sequence[Path]) -> set[str]:
     from pytest_captcha_qa.reporting.dataset import open_dataset
 
-    try:
-        with open_dataset([path]) as dataset:
-            found = dataset.rows(_RELEASES)
-    except ConfigError as error:
-        raise BaselineMissing(f"the baseline {reference} cannot be read: {error.message}") from None
-    return Baseline(reference, (path,), {str(env): releases or () for env, releases in found})
+    with open_dataset(sources) as dataset:
+        return known_releases(dataset)

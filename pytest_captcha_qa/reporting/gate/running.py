@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.gate import GateRules
-from pytest_captcha_qa.reporting.comparison.references import PREVIOUS, records_meant
+from pytest_captcha_qa.reporting.comparison.references import known_releases, records_meant
 from pytest_captcha_qa.reporting.gate.results import GateResult
 from pytest_captcha_qa.reporting.gate.subject import Asked
 
@@ -34,13 +34,12 @@ def run_gate(
 ) -> GateResult:
     """Return what the rules say of the records in files, folders and patterns.
 
-    `ask` returns the question once it is told which environments the records have. `baseline` is `previous`, a release
-    on record, or else record files, looked for below `folder`.
+    `ask` returns the question once it is told which environments the records have. `baseline` is what `records_meant`
+    takes it for; files are looked for below `folder`.
 
     Raises:
         ConfigError: the extra is missing, a file cannot be read, or `ask` finds nothing to ask about.
     """
-    from pytest_captcha_qa.reporting.comparison.releases import releases
     from pytest_captcha_qa.reporting.dataset import open_dataset
     from pytest_captcha_qa.reporting.gate.judging import judge_gate
 
@@ -48,8 +47,7 @@ def run_gate(
         dataset = opened.enter_context(open_dataset(sources))
         found = dataset.rows("SELECT DISTINCT env FROM runs WHERE env IS NOT NULL ORDER BY env")
         asked = replace(ask([str(env) for (env,) in found]), baseline=baseline)
-        on_record = baseline in (PREVIOUS, *releases(dataset, asked.env))
-        path = None if on_record else records_meant(baseline, folder or Path())
+        path = records_meant(baseline, folder or Path(), lambda: known_releases(dataset))
         problems: tuple[str, ...] = dataset.problems
         if path is not None:
             try:

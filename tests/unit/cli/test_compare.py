@@ -105,12 +105,30 @@ def test_runs_of_both_sides_count_for_the_candidate_only(compare: Compare) -> No
     assert "8 runs left out, which the other side has too" in said["notes"][0]
 
 
-def test_one_run_is_not_enough_and_says_what_would_be(compare: Compare) -> None:
+def test_on_day_one_a_sentence_says_how_much_there_is_and_what_would_do(compare: Compare) -> None:
     code, out, _ = compare("1.1", "1.2")
-    assert code == 11
-    assert "not enough data to tell a change (median 15.3 s (32 attempts in 8 runs) -> median" in out
-    assert "5 runs of 1.2 could tell, there is 1\n" in out
-    assert out.endswith("1.2 against 1.1 in staging: 3 not enough data of 3 metrics\n")
+    assert (code, out) == (
+        11,
+        "1.2 against 1.1 in staging: not enough data for any of 3 metrics: at most 32 attempts in 8 runs of 1.1 and "
+        "4 attempts in 1 run of 1.2; 5 runs of 1.2 could tell, there is 1\n",
+    )
+    said = json.loads(compare("1.1", "1.2", "--json")[1])
+    assert {change["change"] for change in said["changes"]} == {"not_enough_data"}
+    assert "not enough data to tell a change (median 15.3 s (32 attempts in 8 runs) -> median" in str(said["changes"])
+
+
+def test_only_what_can_be_told_has_a_row(compare: Compare, project: Path, attempt: Callable[..., AttemptLine]) -> None:
+    for release, run_id in (("1.0", "r0"), ("1.1", "r8")):
+        file = project / f"reports/records/staging/{run_id}.jsonl"
+        header, *lines, footer = file.read_bytes().splitlines(keepends=True)
+        ts = json.loads(lines[0])["ts"]
+        about = {"env": "staging", "captcha": "hcaptcha", "slug": "login", "wait": 9.0}
+        other = encode(attempt(ts=ts, run_id=run_id, release=release, **about))
+        file.write_bytes(b"".join([header, *lines, other, footer]))
+    code, out, _ = compare("1.0", "1.1")
+    assert (code, "hcaptcha" in out) == (0, False)
+    assert "not enough data for 3 metrics, not listed: at most 1 attempt in 1 run of 1.0 and 1 attempt in 1 run" in out
+    assert out.endswith("1.1 against 1.0 in staging: 1 worse, 2 same, 3 not enough data of 6 metrics\n")
 
 
 def test_a_candidate_that_measured_nothing_is_not_enough(compare: Compare) -> None:
@@ -131,6 +149,8 @@ def test_a_candidate_that_measured_nothing_is_not_enough(compare: Compare) -> No
             "unknown release or file '1.l' in the records of environment 'staging'; did you mean",
         ),
         (["1.0", "1.1", "nowhere"], 4, "nowhere"),
+        (["odl/", "1.1"], 16, "the baseline odl/ cannot be read: there is no record file or folder odl"),
+        (["1.0", "odl/"], 4, "there is no record file or folder odl"),
         (["1.0", "1.1", "reports", "old", "other"], 4, "hold runs of 'qa', 'staging'; choose one with --env"),
         (["1.0", "1.1", "--env", "stagin"], 4, "unknown environment 'stagin' in the records; did you mean 'staging'?"),
         (["1.0", "1.1", "--alpha", "0"], 4, "--alpha: '0' is not a number above 0 and at most 0.2"),
@@ -180,6 +200,12 @@ def test_without_the_extra_it_says_what_to_install(compare: Compare, monkeypatch
 def test_a_name_that_nobody_has_is_wrong_usage(compare: Compare, arguments: tuple[str, ...], piece: str) -> None:
     code, out, err = compare(*arguments)
     assert (code, out, piece in err) == (4, "", True), err
+
+
+def test_a_release_goes_before_a_folder_of_its_name(compare: Compare, project: Path) -> None:
+    (project / "old").rename(project / "1.0")
+    assert "wait for the token of turnstile (captchaai, live) is slower by 50 %" in compare("1.0", "1.1")[1]
+    assert "1.1 against ./1.0 in staging: 1 worse" in compare("./1.0", "1.1")[1]
 
 
 def test_previous_is_never_a_folder_of_that_name(compare: Compare, project: Path) -> None:
