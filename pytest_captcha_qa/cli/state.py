@@ -14,6 +14,7 @@ import typer
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.config.sources import load, project_root
+from pytest_captcha_qa.reporting.numbers import seconds
 from pytest_captcha_qa.state.listing import KeyView
 from pytest_captcha_qa.state.sqlite import default_path
 from pytest_captcha_qa.wiring.stores import StorePlace, keys_in
@@ -61,14 +62,14 @@ def _report(place: StorePlace, found: list[KeyView]) -> Iterator[str]:
 
 def _told(one: KeyView) -> Iterator[str]:
     if one.lease is not None:
-        yield f"owner {one.owner} for {one.lease:.0f} s" if one.lease > 0 else f"owner {one.owner}, lease lapsed"
+        yield f"owner {one.owner} for {seconds(one.lease)}" if one.lease > 0 else f"owner {one.owner}, lease lapsed"
     if one.tries:
         yield f"{one.tries} tries failed"
     if one.task_id is not None and one.task_age is not None:
-        yield f"task {one.task_id} of {one.task_age:.0f} s ago"
+        yield f"task {one.task_id} of {seconds(one.task_age)} ago"
     if one.token is not None:
-        yield f"token for {one.token:.0f} s"
+        yield f"token for {seconds(one.token)}"
     for name, said in (("verdict", one.verdict), ("outcome", one.outcome)):
         if said is not None:
             yield f"{name} {said}"
-    yield f"forgotten in {one.forgotten_in:.0f} s"
+    yield f"forgotten in {seconds(one.forgotten_in)}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pytest_captcha_qa.model.metrics import TIMES, Metric
+from pytest_captcha_qa.model.metrics import TIMES, Kind, Metric
 from pytest_captcha_qa.reporting.metrics import source_fits
 from pytest_captcha_qa.reporting.stats.bounds import LONGEST, Interval, rate_interval
 
@@ -53,6 +53,13 @@ class TimeFigures:
     p99: float
 
 
+class Size(NamedTuple):
+    """How many samples of how many runs say something: attempts for a time, judged ones or keys for a rate."""
+
+    samples: int
+    runs: int
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of one pool in one group; None for a group that was not asked for.
@@ -79,6 +86,17 @@ class Figures:
     keys: int = 0
     repeats: int = 0
     resolve_share: float | None = None
+
+    def share(self, metric: Metric) -> float | None:
+        """Return a rate, None where nothing counts for it."""
+        return self.rate if metric.name == "verify_rate" else self.resolve_share
+
+    def size(self, metric: Metric) -> Size:
+        """Return how much there is of a metric."""
+        if metric.kind is Kind.TIME:
+            times = self.times.get(metric.name)
+            return Size(times.n, times.runs) if times is not None else Size(0, 0)
+        return Size(self.judged if metric.name == "verify_rate" else self.keys, self.runs)
 
 
 def counts_as_time(metric: Metric) -> str:

@@ -67,22 +67,16 @@ _VALUES: dict[str, Callable[[Figures], str]] = {"verify_rate": _verified, "resol
 
 
 def _by(one: Difference) -> str:
-    if one.metric.kind is Kind.RATE:
-        return f" by {plain(f'{abs(one.compared.shift or 0) * 100:.1f}')} points"
-    return f" by {abs(one.compared.effect or 0) * 100:.0f} %"
+    told = change_by(one.metric, one.compared.effect, one.compared.shift)
+    return f" by {told.lstrip('+-')}" if told else ""
 
 
 def lacking(one: Difference, alpha: float) -> str:
     """Return how many runs could tell a change."""
-    before, after = (_runs(side, one.metric) for side in (one.baseline, one.candidate))
+    before, after = (side.size(one.metric).runs for side in (one.baseline, one.candidate))
     each, more = runs_needed(alpha), runs_needed(alpha, before)
     if more is not None and after < more:
         return f"{counted(more, 'run')} of {short(one.candidate.release or '')} could tell, there is {after or 'none'}"
     if each is not None and min(before, after) < each:
         return f"{counted(each, 'run')} of each could tell"
     return "so few runs cannot bear so many comparisons"
-
-
-def _runs(side: Figures, metric: Metric) -> int:
-    times = side.times.get(metric.name)
-    return side.runs if metric.kind is Kind.RATE else times.runs if times else 0

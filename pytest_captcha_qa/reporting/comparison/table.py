@@ -13,7 +13,7 @@ from rich.text import Text
 from pytest_captcha_qa.model.metrics import Kind, Metric
 from pytest_captcha_qa.reporting.comparison.changes import change_by
 from pytest_captcha_qa.reporting.comparison.releases import MetricChange, ReleaseComparison
-from pytest_captcha_qa.reporting.figures import Figures
+from pytest_captcha_qa.reporting.figures import Figures, Size
 from pytest_captcha_qa.reporting.numbers import NOTHING, percent, seconds
 from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.stats.comparing import Change
@@ -46,7 +46,7 @@ def print_table(found: ReleaseComparison) -> None:
 
 def _cells(one: MetricChange) -> tuple[str, ...]:
     sides = (one.baseline, one.candidate)
-    sizes = [_size(side, one.metric) for side in sides]
+    sizes = [side.size(one.metric) for side in sides]
     values = [_value(side, one.metric) for side in sides]
     by = change_by(one.metric, one.effect, one.shift)
     numbers = (" -> ".join(str(size[place]) for size in sizes) for place in (0, 1))
@@ -57,15 +57,7 @@ def _value(side: Figures, metric: Metric) -> str:
     if metric.kind is Kind.TIME:
         times = side.times.get(metric.name)
         return seconds(times.median if times is not None else None)
-    return percent(side.rate if metric.name == "verify_rate" else side.resolve_share)
-
-
-def _size(side: Figures, metric: Metric) -> tuple[int, int]:
-    """Return how many samples of how many runs a release has."""
-    if metric.kind is Kind.TIME:
-        times = side.times.get(metric.name)
-        return (times.n, times.runs) if times is not None else (0, 0)
-    return (side.judged if metric.name == "verify_rate" else side.keys, side.runs)
+    return percent(side.share(metric))
 
 
 def sentences(found: ReleaseComparison) -> Iterator[str]:
@@ -89,13 +81,13 @@ def _sum(found: ReleaseComparison, lacking: Sequence[MetricChange]) -> str:
 
 def _too_little(found: ReleaseComparison, lacking: Sequence[MetricChange]) -> str:
     """Return how much there is at most of the metrics, and what would be enough, of most of them if they differ."""
-    before = _most([_size(one.baseline, one.metric) for one in lacking], found.baseline)
-    after = _most([_size(one.candidate, one.metric) for one in lacking], found.candidate)
+    before = _most([one.baseline.size(one.metric) for one in lacking], found.baseline)
+    after = _most([one.candidate.size(one.metric) for one in lacking], found.candidate)
     enough = Counter(one.lacking for one in lacking).most_common()
     most = "; for most of them " if len(enough) > 1 else "; "
     return f"at most {before} and {after}{most}{enough[0][0]}"
 
 
-def _most(sizes: Sequence[tuple[int, int]], release: str) -> str:
+def _most(sizes: Sequence[Size], release: str) -> str:
     attempts, runs = (max(column) for column in zip(*sizes, strict=True))
     return f"{counted(attempts, 'attempt')} in {counted(runs, 'run')} of {short(release)}"

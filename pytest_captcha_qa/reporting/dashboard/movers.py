@@ -49,8 +49,8 @@ def _mover(one: MetricChange) -> Mover:
         baseline=_value(before, one.metric),
         candidate=_value(after, one.metric),
         effect=effect_of(one),
-        n=f"{_count(before, one.metric):,} → {_count(after, one.metric):,}",
-        runs=f"{_runs(before, one.metric):,} → {_runs(after, one.metric):,}",
+        n=f"{before.size(one.metric).samples:,} → {after.size(one.metric).samples:,}",
+        runs=f"{before.size(one.metric).runs:,} → {after.size(one.metric).runs:,}",
         sentence=_why(one),
     )
 
@@ -66,22 +66,6 @@ def _why(one: MetricChange) -> str:
 
 def _value(figures: Figures, metric: Metric) -> str:
     if metric.kind is Kind.RATE:
-        return percent(_share(figures, metric))
+        return percent(figures.share(metric))
     time = figures.times.get(metric.name)
     return f"{seconds(time.median)}, P90 {seconds(time.p90)}" if time is not None else NOTHING
-
-
-def _share(figures: Figures, metric: Metric) -> float | None:
-    return figures.rate if metric.name == "verify_rate" else figures.resolve_share
-
-
-def _count(figures: Figures, metric: Metric) -> int:
-    if metric.kind is Kind.RATE:
-        return figures.judged if metric.name == "verify_rate" else figures.keys
-    time = figures.times.get(metric.name)
-    return time.n if time is not None else 0
-
-
-def _runs(figures: Figures, metric: Metric) -> int:
-    time = figures.times.get(metric.name)
-    return time.runs if time is not None else figures.runs if metric.kind is Kind.RATE else 0
