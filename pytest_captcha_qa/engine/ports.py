@@ -308,7 +308,7 @@ class Limits(Protocol):
         """Forget the failures: there was a success."""
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
-        """Set a flag (pause, number of threads) for so many seconds."""
+        """Set a flag (pause, number of threads) for so many seconds; one that is up for longer stays as it is."""
 
     def flag(self, name: str) -> str | None:
         """Return the flag's value while it is up."""

@@ -78,8 +78,8 @@ class CellLimits(ABC):
         self._apply(f"streak:{name}", lambda cell, now: (None, None))
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
-        """Set a flag for so many seconds."""
-        self._apply(f"flag:{name}", lambda cell, now: (Cell(value, now + seconds), None))
+        """Set a flag for so many seconds; one that is up for longer stays as it is."""
+        self._apply(f"flag:{name}", lambda cell, now: (raise_flag(cell, value, seconds, now), None))
 
     def flag(self, name: str) -> str | None:
         """Return the flag's value while it is up."""
@@ -134,6 +134,11 @@ def hold(cell: Cell | None, seconds: float, now: float) -> Cell:
     """Return the last moment reserved, moved so that the next one is not before these seconds are over."""
     moment = max(now + seconds, cell.value if cell else now)
     return Cell(moment, moment + _SPACING_KEPT)
+
+
+def raise_flag(cell: Cell | None, value: str, seconds: float, now: float) -> Cell:
+    """Return whichever of the two ends later, the flag that is up or the new one; its value tells of that end."""
+    return cell if cell is not None and cell.until > now + seconds else Cell(value, now + seconds)
 
 
 def strike(cell: Cell | None, note: str, keep: float, now: float) -> tuple[Cell, Streak]:

@@ -98,7 +98,7 @@ class FallbackLimits:
         self._both(lambda limits: limits.end_streak(name))
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
-        """Set a flag for so many seconds."""
+        """Set a flag for so many seconds; one that is up for longer stays as it is."""
         self._both(lambda limits: limits.raise_flag(name, value, seconds=seconds))
 
     def flag(self, name: str) -> str | None:

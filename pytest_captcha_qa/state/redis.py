@@ -175,7 +175,7 @@ class RedisLimits:
         self._run(f"streak:{name}", "forget")
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
-        """Set a flag for so many seconds."""
+        """Set a flag for so many seconds; one that is up for longer stays as it is."""
         self._run(f"flag:{name}", "raise_flag", value, float(seconds))
 
     def flag(self, name: str) -> str | None:

@@ -159,12 +159,50 @@ def test_a_flag_is_up_for_its_time(limits: CellLimits, advance: Advance) -> None
     assert limits.flag("pause") is None
 
 
-def test_a_flag_raised_again_has_the_new_value_and_time(limits: CellLimits, advance: Advance) -> None:
-    limits.raise_flag("pause", "a", seconds=60)
+def test_a_flag_raised_for_longer_has_the_new_value_and_time(limits: CellLimits, advance: Advance) -> None:
+    limits.raise_flag("pause", "a", seconds=10)
+    advance(9)
     limits.raise_flag("pause", "b", seconds=10)
     assert limits.flag("pause") == "b"
+    advance(9.9)
+    assert limits.flag("pause") == "b"
+    advance(0.1)
+    assert limits.flag("pause") is None
+
+
+def test_a_flag_raised_for_less_than_is_left_of_it_keeps_its_value_and_time(
+    limits: CellLimits, advance: Advance
+) -> None:
+    limits.raise_flag("pause", "banned", seconds=60)
+    limits.raise_flag("pause", "no money", seconds=10)
+    assert limits.flag("pause") == "banned"
+    advance(59)
+    limits.raise_flag("pause", "no money", seconds=0.5)
+    assert limits.flag("pause") == "banned"
+    advance(1)
+    assert limits.flag("pause") is None
+
+
+def test_a_flag_raised_again_to_the_same_end_has_the_new_value(limits: CellLimits) -> None:
+    limits.raise_flag("threads", "5", seconds=60)
+    limits.raise_flag("threads", "3", seconds=60)
+    assert limits.flag("threads") == "3"
+
+
+def test_a_flag_that_was_lowered_may_be_raised_for_less(limits: CellLimits, advance: Advance) -> None:
+    limits.raise_flag("pause", "banned", seconds=60)
+    limits.lower_flag("pause")
+    limits.raise_flag("pause", "no money", seconds=10)
+    assert limits.flag("pause") == "no money"
     advance(10)
     assert limits.flag("pause") is None
+
+
+def test_threads_that_raise_one_flag_leave_the_longest(limits: CellLimits, advance: Advance) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: limits.raise_flag("pause", str(n), seconds=n), range(1, 31)))
+    advance(29.5)
+    assert limits.flag("pause") == "30"
 
 
 def test_a_lowered_flag_is_down_and_lowering_it_twice_is_no_fault(limits: CellLimits) -> None:

@@ -93,7 +93,10 @@ local actions = {
     return cell and row(cell.value) or false
   end,
   raise_flag = function(value, seconds)
-    keep(value, now + tonumber(seconds))
+    local lapses = now + tonumber(seconds)
+    if not cell or tonumber(cell.lapses) <= lapses then
+      keep(value, lapses)
+    end
     return 1
   end,
   value = function()

@@ -173,6 +173,41 @@ def test_a_pause_lasts_as_long_as_the_service_says(bench: Bench, error: BalanceE
     admission.check_pause()
 
 
+def test_a_pause_is_not_shortened_by_a_later_shorter_one(bench: Bench) -> None:
+    here, elsewhere = _admission(bench), _admission(bench)
+    here.pause(KeyRejected("banned", retry_after=1800))
+    elsewhere.pause(KeyRejected("wrong"))
+
+    bench.clock.advance(1799)
+    with pytest.raises(KeyRejected, match=r"after banned"):
+        elsewhere.check_pause()
+    bench.clock.advance(1)
+    elsewhere.check_pause()
+
+
+def test_polls_stay_held_though_another_worker_was_asked_for_less(bench: Bench) -> None:
+    here, elsewhere = _admission(bench), _admission(bench)
+    here.hold_polls(60)
+    elsewhere.hold_polls(10)
+
+    bench.clock.advance(59)
+    assert here.polls_are_held
+    bench.clock.advance(1.1)
+    assert not here.polls_are_held
+
+
+def test_a_number_of_threads_outlives_a_question_that_came_to_nothing(bench: Bench) -> None:
+    slots = _unasked(bench, max_in_flight=10)
+    slots.learned(ThreadsInfo(threads=4, working=0))
+
+    def fails() -> ThreadsInfo:
+        raise ProviderUnavailable("no answer")
+
+    slots.learn(fails, anew=True)
+
+    assert slots.ceiling == 4
+
+
 def test_a_paused_account_pauses_no_other(bench: Bench) -> None:
     _admission(bench).pause(BalanceExhausted("zero"))
 
