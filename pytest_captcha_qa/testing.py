@@ -6,7 +6,8 @@ Their grants are marked as fake, so real adapters refuse them: nothing here can 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pytest_captcha_qa import scope
@@ -14,6 +15,7 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.obtaining import Obtainer
 from pytest_captcha_qa.engine.ports import GrantSource, PollTimes, ThreadsInfo
+from pytest_captcha_qa.engine.pulse import Beat
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
@@ -36,9 +38,10 @@ BASE_URL = Url.parse("http://127.0.0.1:9")
 
 @dataclass
 class ManualClock:
-    """A clock that moves only when told, or when somebody waits on it."""
+    """A clock that moves only when told, or when somebody waits on it; beats happen on its way."""
 
     seconds: float = 1_000_000.0
+    _beats: list[_Beating] = field(default_factory=list, init=False, repr=False)
 
     def monotonic(self) -> float:
         """Return the current second."""
@@ -48,7 +51,35 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         """Move on."""
-        self.seconds += seconds
+        until = self.seconds + seconds
+        while due := [each for each in self._beats if each.moment <= until]:
+            first = min(due, key=lambda each: each.moment)
+            self.seconds = first.moment
+            first.go_on(self.seconds)
+        self.seconds = until
+
+    @contextmanager
+    def during(self, beat: Beat) -> Iterator[None]:
+        """Call the beat at once, and in the block as the clock reaches the moments it says: a Pulse without threads."""
+        beating = _Beating(beat)
+        beating.go_on(self.seconds)
+        self._beats.append(beating)
+        try:
+            yield
+        finally:
+            self._beats.remove(beating)
+
+
+@dataclass(eq=False)
+class _Beating:
+    """A beat, and the moment at which it is called next."""
+
+    beat: Beat
+    moment: float = 0.0
+
+    def go_on(self, now: float) -> None:
+        pause = self.beat()
+        self.moment = float("inf") if pause is None else now + pause
 
 
 class ManualStop(Stop):
@@ -312,6 +343,7 @@ class Bench:
             clock=self.clock,
             emit=self.events.append,
             identity=lambda: Identity.make("run"),
+            pulse=self.clock,
         )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import TracebackType
 from uuid import uuid4
@@ -342,9 +342,12 @@ class Attempt:
         configured = {name: fill(template, values) for name, template in self.form.templates.items()}
         return configured | dict(self._services.field_values(self.form)) | dict(given)
 
-    def _step(self, name: str, at_most: float | None = None) -> AbstractContextManager[Deadline]:
+    @contextmanager
+    def _step(self, name: str, at_most: float | None = None) -> Iterator[Deadline]:
         assert self.phase not in (Phase.CREATED, Phase.RECORDED), "every step lies between start() and record()"
-        return self._steps.during(name, at_most)
+        hand = self._hand
+        with self._steps.during(name, at_most) as deadline, hand.kept_during(deadline) if hand else nullcontext():
+            yield deadline
 
     def _all_seconds(self) -> dict[str, float]:
         return seconds_by_step(self._steps.seconds, self.tally)

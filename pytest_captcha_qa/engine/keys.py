@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pytest_captcha_qa.engine import events
@@ -12,11 +12,14 @@ from pytest_captcha_qa.engine.feedback import tell_provider
 from pytest_captcha_qa.engine.obtaining import Held
 from pytest_captcha_qa.engine.ports import Granted, Resume
 from pytest_captcha_qa.engine.services import Services
+from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
     ConfigError,
     DeadlineExceeded,
+    OwnerLost,
     ScopeDenied,
     StoreError,
+    StoreUnavailable,
     TargetUnavailable,
 )
 from pytest_captcha_qa.model.attempt import AttemptKey, Fingerprint, KeyMode, Result, VerifyStatus
@@ -85,6 +88,15 @@ class InHand:
                 self._give_back()
             raise
 
+    def kept_during(self, deadline: Deadline) -> AbstractContextManager[None]:
+        """Renew the lease of a spent token while the block runs, at most until the deadline.
+
+        Nobody shall take a submit, or what is looked up after it, for one whose owner is gone because it takes long.
+        """
+        if self.held.lease is None:
+            return nullcontext()
+        return self.services.pulse.during(lambda: self._renewed(self.held, deadline))
+
     def close(self, judgement: Judgement, challenge: Challenge) -> None:
         """Tell the store what came of the token, and end the probation of its sitekey."""
         if self.held.lease is None:
@@ -100,6 +112,22 @@ class InHand:
                 admission = self.services.obtainer.solver.admission
                 admission.note_verified(challenge)
                 admission.note_accepted(self.form.slug)
+
+    def _renewed(self, held: Held, deadline: Deadline) -> float | None:
+        """Renew the lease if it is time; return the seconds until it is again, None if that makes no sense."""
+        now, lease = self.services.clock.monotonic(), held.lease
+        if lease is None or deadline.remaining() <= 0:
+            return None
+        if (left := held.kept_at + lease.times.renew - now) > 0:
+            return left
+        try:
+            self.services.obtainer.store.renew(lease)
+        except OwnerLost:
+            return None  # whoever closes the key tells of it
+        except StoreUnavailable:
+            pass  # the next one may reach the store again
+        held.kept_at = now
+        return lease.times.renew
 
     def _give_back(self) -> None:
         if self.held.lease is None:

@@ -185,7 +185,7 @@ class Obtainer:
         for renewals in range(_RENEWALS + 1):
             answer = self.store.spend(held.ready, consumer)
             if isinstance(answer, Won | AlreadyMine):
-                held.lease = answer.lease
+                held.lease, held.kept_at = answer.lease, self.clock.monotonic()
                 return held.ready.solution
             if renewals < _RENEWALS:
                 self._replace(held, token, answer, deadline, tally)
@@ -238,7 +238,7 @@ class Order:
 
 @dataclass
 class Held:
-    """A token in hand; after it was spent, `lease` is the right to close its key.
+    """A token in hand; after it was spent, `lease` is the right to close its key, last renewed at `kept_at`.
 
     `suspect`: the store was restarted since its task was submitted, so it may have been used without anybody knowing.
     """
@@ -248,6 +248,7 @@ class Held:
     source: Source
     not_ready_at: float
     lease: Lease | None = None
+    kept_at: float = float("-inf")
     suspect: bool = False
 
 

@@ -20,6 +20,7 @@ from pytest_captcha_qa.engine.ports import (
     RecordSink,
     Verifier,
 )
+from pytest_captcha_qa.engine.pulse import Pulse, ThreadPulse
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
@@ -60,4 +61,5 @@ class Services:
     evidence: EvidenceSink = field(default_factory=NoEvidence)
     effects: EffectCheck = field(default_factory=NoEffects)
     extensions: Extensions = field(default_factory=NoExtensions)
+    pulse: Pulse = field(default_factory=ThreadPulse)
     reports: bool = False

@@ -587,6 +587,24 @@ def test_a_renewed_lease_lives_on(store: TransitionalStore, advance: Advance) ->
     assert isinstance(claim(store, "b"), Busy)
 
 
+def test_a_spent_token_whose_lease_is_renewed_stays_its_consumers(store: TransitionalStore, advance: Advance) -> None:
+    lease = lease_in(store, State.SPENT)
+    for _ in range(30):
+        advance(10)
+        assert isinstance(claim(store, "b"), Busy)
+        store.renew(lease)
+    advance(29.9)
+    assert isinstance(claim(store, "b"), Busy)
+    with pytest.raises(OwnerLost):
+        store.renew(replace(lease, nonce="somebody else's"))
+    with pytest.raises(OwnerLost):
+        store.renew(replace(lease, generation=2))
+    advance(0.1)
+    assert claim(store, "b") == Indeterminate()
+    store.done(lease, "ok")
+    assert claim(store, "b") == Done("ok")
+
+
 def test_renewing_never_shortens_a_submit_under_way(store: TransitionalStore, advance: Advance) -> None:
     lease = granted(store)
     store.intend(lease)

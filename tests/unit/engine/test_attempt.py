@@ -11,13 +11,15 @@ from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.attempt import Attempt, run_attempt
 from pytest_captcha_qa.engine.key_state import State
-from pytest_captcha_qa.engine.ports import GrantSource
+from pytest_captcha_qa.engine.keys import key_of, times_of
+from pytest_captcha_qa.engine.ports import Busy, GrantSource, Indeterminate, Lease
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, SpentElsewhere, TargetUnavailable
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,
     Fault,
+    Fingerprint,
     KeyMode,
     Outcome,
     Phase,
@@ -27,6 +29,7 @@ from pytest_captcha_qa.model.attempt import (
     VerifyStatus,
 )
 from pytest_captcha_qa.model.captcha import CaptchaType
+from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.form import Answer, Effect, FormSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.record import AttemptLine, Line, Started
@@ -39,6 +42,7 @@ from pytest_captcha_qa.testing import (
     ScriptedForm,
     ScriptedProvider,
     ScriptedVerifier,
+    accepted,
     form,
     refused,
     solution,
@@ -541,6 +545,111 @@ def test_a_short_answer_has_no_prefix_at_all(bench: Bench) -> None:
     _run(bench)
 
     assert _line(bench).token_prefix is None
+
+
+# While a spent token is on its way, nobody takes its owner for gone.
+
+MESSAGE = replace(SIGNUP, fresh=False)
+
+
+def _slow(bench: Bench, *, page: float = 0, verify: float = 0) -> tuple[Services, list[object]]:
+    """Services of a site that takes so many seconds, and what another claim of the key is told each second."""
+    services, told = bench.services(), list[object]()
+    [spec] = bench.forms
+
+    def passes(seconds: float) -> None:
+        key = key_of(services, spec, BASE_URL.origin, subject=SIGNUP.subject)
+        for _ in range(int(seconds)):
+            bench.clock.advance(1)
+            told.append(
+                services.obtainer.store.claim(
+                    key.digest,
+                    Fingerprint.of(bench.driver.opened[-1].challenge, page_bound=False),
+                    "other",
+                    times=times_of(services, spec),
+                )
+            )
+
+    class SlowVerifier(ScriptedVerifier):
+        def verify(self, *args: object) -> Verdict:
+            passes(verify)
+            return super().verify(*args)  # type: ignore[arg-type]
+
+    def judge(draft: object) -> Answer:
+        passes(page)
+        return accepted()
+
+    bench.driver.judge, bench.verifier = judge, SlowVerifier()
+    return replace(services, timeouts=Timeouts(submit=120, verify=120)), told
+
+
+def test_a_submit_that_takes_longer_than_the_lease_is_not_taken_for_one_whose_owner_is_gone(bench: Bench) -> None:
+    services, told = _slow(bench, page=100)
+
+    assert run_attempt(SIGNUP, services)
+
+    assert len(told) == 100
+    assert {type(claim) for claim in told} == {Busy}
+    assert _told(bench) == []
+    assert _state(bench) is State.DONE
+
+
+def test_a_slow_lookup_after_a_slow_submit_keeps_the_key_too(bench: Bench) -> None:
+    bench.forms = [form(verify=VerifySpec(VerifyVia.LOOKUP, url="/lookup"))]
+    services, told = _slow(bench, page=25, verify=100)
+    services = replace(services, verifier_of=lambda spec: bench.verifier)
+
+    assert run_attempt(SIGNUP, services)
+
+    assert len(told) == 125
+    assert {type(claim) for claim in told} == {Busy}
+
+
+def test_a_submit_that_outlasts_its_deadline_is_not_waited_for_longer_than_one_lease_more(bench: Bench) -> None:
+    services, told = _slow(bench, page=200)
+
+    run_attempt(SIGNUP, services)
+
+    kinds = [type(claim) for claim in told]
+    assert kinds.index(Indeterminate) in range(120, 151)
+    assert set(kinds[150:]) == {Indeterminate}
+
+
+def test_the_key_of_a_submit_without_an_answer_is_free_one_lease_after_it(bench: Bench) -> None:
+    services, _ = _slow(bench, page=25)
+    accepts = bench.driver.judge
+
+    def breaks(draft: Draft) -> Answer:
+        assert accepts is not None
+        accepts(draft)
+        raise TargetUnavailable("reset", sent=True)
+
+    bench.driver.judge = breaks
+    with pytest.raises(TargetUnavailable):
+        run_attempt(SIGNUP, services)
+
+    bench.clock.advance(times_of(services, form()).lease)
+    with pytest.raises(SpentElsewhere, match="perhaps posted"):
+        run_attempt(MESSAGE, services)
+
+
+@pytest.mark.parametrize("error", [errors.StoreUnavailable("away"), errors.OwnerLost("late")])
+def test_a_store_that_does_not_renew_the_lease_does_not_end_the_submit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: errors.StoreError
+) -> None:
+    services, _ = _slow(bench, page=100)
+    renew, failed = bench.store.renew, list[float]()
+
+    def fails(lease: Lease, **given: float) -> None:
+        if _state(bench) is not State.SPENT:
+            return renew(lease, **given)
+        failed.append(bench.clock.monotonic())
+        raise error
+
+    monkeypatch.setattr(bench.store, "renew", fails)
+
+    assert run_attempt(SIGNUP, services)
+    assert len(failed) == (10 if isinstance(error, errors.StoreUnavailable) else 1)
 
 
 # A token is given back only if not a byte of it was sent.
