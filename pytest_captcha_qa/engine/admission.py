@@ -21,7 +21,7 @@ from pytest_captcha_qa.errors import (
     RateLimited,
 )
 from pytest_captcha_qa.model.form import Challenge
-from pytest_captcha_qa.model.policy import AccountLimits
+from pytest_captcha_qa.model.policy import AccountLimits, pause_asked
 from pytest_captcha_qa.scope import PROBATION_SOLVES, WEAK_DAILY_SOLVES, ScopeGrant, TokenSource
 
 HOUR, DAY = 3600.0, 86400.0
@@ -206,14 +206,14 @@ class Admission:
         """Return the first of the forms that accepted a token of this account in this run, None without one."""
         return next((form for form in forms if self.limits.flag(self._control(form)) is not None), None)
 
-    def pause(self, error: Pausing) -> None:
-        """Stop the account for all workers, for as long as the service says or the error's kind needs."""
-        for pause in _PAUSES:
-            if isinstance(error, pause.error):
-                seconds = error.retry_after or pause.seconds
-                until = datetime.fromtimestamp(self.clock.utc() + seconds, UTC)
-                told = f"until {until:%H:%M:%S} UTC, after {error.message}"
-                self.limits.raise_flag(self._paused(pause), told, seconds=seconds)
+    def pause(self, error: Pausing) -> float:
+        """Stop the account for all workers and return the seconds: as the service may ask, else as the error needs."""
+        pause = next(each for each in _PAUSES if isinstance(error, each.error))
+        seconds = pause_asked(error.retry_after) or pause.seconds
+        until = datetime.fromtimestamp(self.clock.utc() + seconds, UTC)
+        told = f"until {until:%H:%M:%S} UTC, after {error.message}"
+        self.limits.raise_flag(self._paused(pause), told, seconds=seconds)
+        return seconds
 
     def resume(self) -> None:
         """Let a paused account go on: its balance is back."""

@@ -33,6 +33,7 @@ SUBMIT_MAYBE_POSTED = "submit_maybe_posted"  # W3: a consumer crashed after the 
 STORE_DEGRADED = "store_degraded"  # the shared store is lost; what follows alone is W4
 STORE_BACK = "store_back"  # it can be reached again
 SUBMITTED_ALONE = "submitted_alone"  # W4: another worker may submit for the same key, since neither can ask
+ACCOUNT_HELD = "account_held"  # the service asked for a long pause; `asked` for more than it gets, where it did
 TASK_ORPHANED = "task_orphaned"
 SOLVE_RETRIED = "solve_retried"
 TOKEN_RENEWED = "token_renewed"

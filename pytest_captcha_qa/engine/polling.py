@@ -58,7 +58,7 @@ class Poller:
             except _FAULTS as error:
                 pause = self._pause_after(tries, error, task)
             except KeyRejected as error:
-                self.admission.pause(error)
+                self.keeper.tell_hold(error, self.admission.pause(error))
                 raise
             else:
                 if solution is not None:
@@ -85,6 +85,7 @@ class Poller:
             raise TaskUnknown(said, task_id=task.id) from None
         if isinstance(error, RateLimited):
             self.admission.hold_polls(pause)
+            self.keeper.tell_hold(error, pause)
         down = isinstance(error, ProviderDown) or (isinstance(error, ProviderUnavailable) and self.breaker.is_out)
         if down or pause >= task.deadline.remaining():
             raise error

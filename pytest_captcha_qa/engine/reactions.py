@@ -16,7 +16,7 @@ from pytest_captcha_qa.errors import (
     TaskUnknown,
     Unsolvable,
 )
-from pytest_captcha_qa.model.policy import RetryPolicy
+from pytest_captcha_qa.model.policy import RetryPolicy, pause_asked
 
 # Three tries over more than ten seconds: a shorter blip costs no attempt.
 SUBMIT_FAULTS = RetryPolicy(tries=3, first=3.5, ceiling=30.0)
@@ -65,7 +65,7 @@ class SubmitTries:
 
     def _pause(self, policy: RetryPolicy, failures: int, error: CaptchaQAError) -> float:
         # A service that asks for less than that, or for nothing, would get one submit after the other.
-        return max(error.retry_after or 0.0, policy.pause(failures) * self.scale)
+        return max(pause_asked(error.retry_after), policy.pause(failures) * self.scale)
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class PollTries:
             self.faults, self.silence = 0, now - self._silent_since
             return self.interval if self.silence < SILENCE * self.scale else None
         self.faults += 1
-        return max(error.retry_after or 0.0, poll_pause(self.interval, self.faults))
+        return max(pause_asked(error.retry_after), poll_pause(self.interval, self.faults))
 
 
 def may_have_made_a_task(error: CaptchaQAError) -> bool:

@@ -193,11 +193,13 @@ class Solver:
     def _tell_account(self, error: CaptchaQAError, task: Task, pause: float | None) -> None:
         """Let all workers of the account know what concerns them too."""
         if isinstance(error, BalanceExhausted | KeyRejected):
-            self.admission.pause(error)
+            self._keeper.tell_hold(error, self.admission.pause(error))
         if isinstance(error, ProviderBusy) and task.slot is not None:
             if not isinstance(error, RateLimited):
                 self.admission.slots.learn(lambda: self._threads(task), anew=True)
             self.admission.slow_down(task.slot, hold=pause if isinstance(error, RateLimited) else None)
+            if isinstance(error, RateLimited) and pause is not None:
+                self._keeper.tell_hold(error, pause)
 
     def _is_busy(self, tries: SubmitTries, task: Task) -> bool:
         """Return whether a zero balance may only mean that all threads are in use."""

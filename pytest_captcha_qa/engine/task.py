@@ -12,6 +12,7 @@ from pytest_captcha_qa.engine.ports import Clock, GrantSource, Lease, Resume, St
 from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import CaptchaQAError, OwnerLost
 from pytest_captcha_qa.model.form import Challenge
+from pytest_captcha_qa.model.policy import TOLD_PAUSE, pause_asked
 from pytest_captcha_qa.scope import ScopeGrant
 
 _T = TypeVar("_T")
@@ -124,6 +125,14 @@ class Keeper:
         if task.slot is not None:
             self.admission.keep_slot(task.slot)
         task.kept = now
+
+    def tell_hold(self, error: CaptchaQAError, seconds: float) -> None:
+        """Make an event of a long pause of the account that the service asked for."""
+        asked = error.retry_after
+        if pause_asked(asked) >= TOLD_PAUSE:
+            data: dict[str, events.EventValue] = {"account": self.admission.name, "code": error.code}
+            more = {"asked": round(asked)} if asked is not None and asked > seconds else {}
+            self.emit(events.Event(events.ACCOUNT_HELD, data | {"seconds": round(seconds)} | more))
 
     def written(self, task: Task, write: Callable[[], _T]) -> _T:
         """Write under the lease; a task whose owner was replaced meanwhile is told as orphan."""

@@ -46,6 +46,21 @@ class RetryPolicy:
         return float(min(self.ceiling, self.first * 2**doublings))
 
 
+LONGEST_PAUSE = 600.0
+"""Most seconds for which the word of a service stops an account: the longest block that one documents.
+
+A gateway before it that says "in an hour", or "next week", is asked again after these; what it says then counts anew.
+"""
+
+TOLD_PAUSE = 60.0
+"""Seconds from which on such a pause is an event: nobody who looks at a run that stands still shall have to guess."""
+
+
+def pause_asked(seconds: float | None) -> float:
+    """Return the seconds to wait for a service that asks for so many; 0 if it asks for none, or for what is none."""
+    return min(seconds, LONGEST_PAUSE) if seconds is not None and seconds > 0 else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds given to each stage of an attempt; every call is also held to what is left of the whole.

@@ -42,6 +42,7 @@ TOLD_EVENTS: Mapping[str, str] = {
     "token_lost": "a token that can be read once was lost; it was solved again",
     "submit_maybe_posted": "a worker ended while it posted a form; the form was not posted again",
     "token_refused_once": "a fresh token was refused and a second one accepted: the provider's fault",
+    "account_held": "a service asked for a pause of a minute or more; the events account_held say who waits how long",
     "release_changed": "the release under test changed during the run",
     "standin_in_use": "A BACKEND ASKS THE STAND-IN: point it back at its vendor, or it judges no visitor rightly",
     "extension_refused": "fields of an extension are masked or left out; the events extension_refused say which",

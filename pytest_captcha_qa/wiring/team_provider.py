@@ -44,6 +44,7 @@ SHORTEST_PAUSE = 0.1
 """Least seconds between two polls, whatever the provider says."""
 
 _TASK_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}\Z")
+_LONGEST_ASKED = 1e9  # far beyond what any pause is cut to; no infinity
 _MAY_RAISE = (ProviderError, KeyRejected, BalanceExhausted, DeadlineExceeded, Stopped)
 
 
@@ -218,6 +219,7 @@ class TeamProvider:
         except _MAY_RAISE as error:
             said = f"the {self._name} ended {method} with {type(error).__name__}"
             error.message, error.args = said, (said,)
+            error.retry_after = _seconds_or_none(error.retry_after)
             raise error.with_traceback(None) from None
         except CaptchaQAError as error:
             raise (otherwise or self._broken)(error, method) from None
@@ -240,6 +242,13 @@ class TeamProvider:
 
     def _holds_a_secret(self, text: str) -> bool:
         return self._clean is not None and self._clean(text) != text
+
+
+def _seconds_or_none(asked: object) -> float | None:
+    """Return the seconds that the team's code asks for, None for what are none."""
+    if isinstance(asked, int | float) and 0 <= asked <= _LONGEST_ASKED:
+        return float(asked)
+    return None
 
 
 def _is_whole(solution: Solution) -> bool:

@@ -20,7 +20,7 @@ from pytest_captcha_qa.errors import (
     StoreUnavailable,
 )
 from pytest_captcha_qa.model.form import Challenge
-from pytest_captcha_qa.model.policy import AccountLimits
+from pytest_captcha_qa.model.policy import LONGEST_PAUSE, AccountLimits
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import PROBATION_SOLVES, WEAK_DAILY_SOLVES, ScopeGrant
 from pytest_captcha_qa.testing import BASE_URL, Bench, FakeGrants
@@ -173,12 +173,30 @@ def test_a_pause_lasts_as_long_as_the_service_says(bench: Bench, error: BalanceE
     admission.check_pause()
 
 
+@pytest.mark.parametrize("asked", [3600, 1e9, float("inf")])
+def test_a_pause_lasts_no_longer_than_ten_minutes_whatever_the_service_says(bench: Bench, asked: float) -> None:
+    admission = _admission(bench)
+
+    assert admission.pause(KeyRejected("ban", retry_after=asked)) == LONGEST_PAUSE
+
+    bench.clock.advance(599)
+    with pytest.raises(KeyRejected):
+        admission.check_pause()
+    bench.clock.advance(1)
+    admission.check_pause()
+
+
+@pytest.mark.parametrize("asked", [-5, 0, float("nan")])
+def test_a_pause_of_no_length_is_as_long_as_the_error_needs(bench: Bench, asked: float) -> None:
+    assert _admission(bench).pause(BalanceExhausted("empty", retry_after=asked)) == 60
+
+
 def test_a_pause_is_not_shortened_by_a_later_shorter_one(bench: Bench) -> None:
     here, elsewhere = _admission(bench), _admission(bench)
-    here.pause(KeyRejected("banned", retry_after=1800))
+    here.pause(KeyRejected("banned", retry_after=600))
     elsewhere.pause(KeyRejected("wrong"))
 
-    bench.clock.advance(1799)
+    bench.clock.advance(599)
     with pytest.raises(KeyRejected, match=r"after banned"):
         elsewhere.check_pause()
     bench.clock.advance(1)

@@ -14,6 +14,7 @@ from pytest_captcha_qa.engine.reactions import (
     poll_pause,
 )
 from pytest_captcha_qa.errors import CaptchaQAError
+from pytest_captcha_qa.model.policy import LONGEST_PAUSE
 
 
 def test_a_provider_that_cannot_be_reached_is_tried_three_times_in_all() -> None:
@@ -55,6 +56,18 @@ def test_being_busy_does_not_use_up_the_tries_of_the_network() -> None:
 
 def test_the_service_may_say_how_long_to_wait() -> None:
     assert SubmitTries().pause_after(errors.ProviderBusy("429", retry_after=17.0)) == 17.0
+
+
+@pytest.mark.parametrize("asked", [3600.0, 86400.0 * 365, float("inf")])
+def test_no_word_of_a_service_holds_anybody_for_longer_than_ten_minutes(asked: float) -> None:
+    assert SubmitTries().pause_after(errors.RateLimited("429", retry_after=asked)) == LONGEST_PAUSE == 600
+    assert PollTries(5).pause_after(errors.ProviderUnavailable("503", retry_after=asked), 0.0) == LONGEST_PAUSE
+
+
+@pytest.mark.parametrize("asked", [-1.0, -float("inf"), float("nan")])
+def test_a_pause_that_is_none_changes_nothing(asked: float) -> None:
+    assert SubmitTries().pause_after(errors.RateLimited("429", retry_after=asked)) == 5.0
+    assert PollTries(5).pause_after(errors.ProviderUnavailable("503", retry_after=asked), 0.0) == 5.0
 
 
 def test_a_service_that_asks_for_no_pause_at_all_is_not_hammered() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -802,6 +803,40 @@ def test_a_pause_longer_than_the_attempt_ends_the_next_one_at_once(solve: Solve)
 
     assert solve.bench.clock.monotonic() == began
     assert len(solve.bench.provider.told) == 1
+
+
+@pytest.mark.parametrize("calls", ["submits", "polls"])
+def test_an_hour_that_a_service_asks_for_is_ten_minutes_and_told(solve: Solve, calls: str) -> None:
+    limited = [errors.RateLimited("HTTP 429", retry_after=3600)]
+    solve.script(submits=limited if calls == "submits" else (), polls=limited if calls == "polls" else ())
+    with pytest.raises(errors.RateLimited):
+        solve.run()
+    [held] = [event.data for event in solve.bench.events if event.name == events.ACCOUNT_HELD]
+    assert held == {"account": "main", "code": "rate_limited", "seconds": 600, "asked": 3600}
+    with pytest.raises(errors.RateLimited, match="may submit again in 600 s"):
+        another(solve).run()
+
+    solve.bench.clock.advance(600)
+    solve.script()
+
+    assert another(solve).run().solution.task_id == "task-1"
+
+
+@pytest.mark.parametrize("error", [errors.KeyRejected, errors.BalanceExhausted])
+def test_a_pause_that_a_service_asks_for_with_an_error_is_told(solve: Solve, error: type[CaptchaQAError]) -> None:
+    solve.script(submits=[error("a code", retry_after=300)])
+    with pytest.raises(error):
+        solve.run()
+    [held] = [event.data for event in solve.bench.events if event.name == events.ACCOUNT_HELD]
+    assert held == {"account": "main", "code": error.code, "seconds": 300}
+
+
+@pytest.mark.parametrize("error", [errors.RateLimited("429", retry_after=59), errors.KeyRejected("wrong")])
+def test_a_short_pause_and_one_that_nobody_asked_for_are_no_events(solve: Solve, error: CaptchaQAError) -> None:
+    solve.script(submits=[error])
+    with suppress(errors.KeyRejected):
+        solve.run()
+    assert events.ACCOUNT_HELD not in solve.told
 
 
 def test_the_services_threads_are_the_ceiling(solve: Solve) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -352,6 +353,14 @@ def test_what_is_wrong_becomes_an_error_of_a_provider_and_repeats_no_text(
     assert SECRET[:8] not in f"{caught.value} {caught.value.message}"
     assert "qa.solving" in caught.value.message
     assert caught.value.retry_after == getattr(answer, "retry_after", None)
+
+
+@pytest.mark.parametrize("asked", [-1.0, float("inf"), float("nan"), "an hour", []])
+def test_what_is_no_number_of_seconds_asks_for_no_pause(provider: Make, challenge: Challenge, asked: Any) -> None:
+    answer = ProviderBusy("busy", retry_after=asked)
+    with pytest.raises(ProviderBusy) as caught:
+        provider(Solving({"poll": answer})).poll(challenge, "task-1", DEADLINE)
+    assert caught.value.retry_after is None
 
 
 def test_an_interrupt_goes_on(provider: Make, challenge: Challenge) -> None:
