@@ -6,7 +6,7 @@ Their grants are marked as fake, so real adapters refuse them: nothing here can 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +20,7 @@ from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied
+from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, UnknownName
 from pytest_captcha_qa.model.attempt import KeyMode, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import Binding, CaptchaType, facts
 from pytest_captcha_qa.model.draft import Draft, Wire
@@ -192,7 +192,8 @@ class ScriptedProvider:
 class ScriptedForm:
     """An opened form that answers from a script; when it is used up it accepts. `posted` lists what was sent.
 
-    `sent` lists the drafts of probes; `judge`, if there is one, answers every submit in the script's place.
+    `sent` lists the drafts of probes; `judge`, if there is one, answers every submit in the script's place; `names`:
+    the fields it has, None if it takes any.
     """
 
     challenge: Challenge
@@ -201,9 +202,16 @@ class ScriptedForm:
     posted: list[tuple[Solution | None, Mapping[str, str]]] = field(default_factory=list)
     judge: Callable[[Draft], Answer] | None = None
     sent: list[Draft] = field(default_factory=list)
+    names: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         self._answers = iter(self.answers)
+
+    def check_fields(self, names: Iterable[str]) -> None:
+        """Raise UnknownName for the first that is not among its `names`."""
+        for name in names:
+            if self.names is not None and name not in self.names:
+                raise UnknownName.among("form field", name, self.names, where="the scripted form")
 
     def submit(
         self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline
@@ -235,12 +243,13 @@ class ScriptedForm:
 class ScriptedDriver:
     """Opens every form as a ScriptedForm. `opened` lists them; `fails` is raised instead, if set.
 
-    `judge` answers every submit in the script's place.
+    `judge` answers every submit in the script's place; `names`: the fields of each form, None if it takes any.
     """
 
     answers: Iterable[Answer | CaptchaQAError] = ()
     fails: CaptchaQAError | None = None
     judge: Callable[[Draft], Answer] | None = None
+    names: Collection[str] | None = None
     opened: list[ScriptedForm] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -256,7 +265,7 @@ class ScriptedDriver:
         bound = facts(form.type).binding is Binding.PAGE
         data = {"challenge": f"load-{len(self.opened)}"} if bound else {}
         challenge = Challenge(form.type, form.sitekey or "sitekey", url, action=form.action, data=data)
-        self.opened.append(ScriptedForm(challenge, url, self._answers, judge=self.judge))
+        self.opened.append(ScriptedForm(challenge, url, self._answers, judge=self.judge, names=self.names))
         return self.opened[-1]
 
 

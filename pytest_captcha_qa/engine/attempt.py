@@ -51,8 +51,11 @@ def run_attempt(
     with Attempt(request, services, identity=identity) as attempt:
         attempt.start()
         attempt.open()
+        submits = attempt.form.verify.via.submits_form
+        if submits:
+            attempt.check_fields(fields or {})
         attempt.obtain()
-        attempt.submit(fields) if attempt.form.verify.via.submits_form else attempt.verify_token()
+        attempt.submit(fields) if submits else attempt.verify_token()
     return attempt.outcome
 
 
@@ -119,6 +122,14 @@ class Attempt:
         """The opened page."""
         assert self._page is not None, "open() comes first"
         return self._page
+
+    def check_fields(self, fields: Mapping[str, str]) -> None:
+        """Return quietly if the opened form takes these fields: a mistyped name shall cost no token.
+
+        Raises:
+            ConfigError: one that the form does not have.
+        """
+        self.page.check_fields(fields)
 
     def obtain(self, shared: SharedKey | None = None) -> Token:
         """Return the token of this attempt's key, or of a shared one: reused, resumed or solved."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -336,6 +336,13 @@ class OpenedForm(Protocol):
     @property
     def page(self) -> Url:
         """Where the page finally was."""
+
+    def check_fields(self, names: Iterable[str]) -> None:
+        """Return quietly if `submit` takes fields of these names; nothing is sent.
+
+        Raises:
+            ConfigError: one that the form does not have, with the nearest that it has.
+        """
 
     def submit(
         self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline

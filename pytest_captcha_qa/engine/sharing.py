@@ -119,11 +119,12 @@ class SharedLogin:
         return self._shared.session()
 
     def _opened(self, attempt: Attempt, claimed: Granted | Resume) -> None:
-        """Open the page; if that fails the key is closed, which a failing solve does by itself."""
+        """Open the page of the right form; if that fails the key is closed, which a failing solve does by itself."""
         store = self._services.obtainer.store
         try:
             attempt.start()
             attempt.open()
+            attempt.check_fields(self._fields)
         except CaptchaQAError as error:
             if isinstance(claimed, Granted) and not isinstance(error, Stopped):
                 store.failed(claimed.lease, error.code)

@@ -53,6 +53,17 @@ class OpenedDescribedForm:
         self._csrf()
         self._grant(self._target(), grants)
 
+    def check_fields(self, names: Iterable[str]) -> None:
+        """Return quietly if the described body or the configured fields have places of these names.
+
+        Raises:
+            UnknownName: one that they do not have.
+        """
+        known = {*self._submit.values, *self._form.fields}
+        for name in names:
+            if name not in known:
+                raise UnknownName.among("value", name, known, where=f"the body of forms.{self._form.slug}.submit")
+
     def submit(
         self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline
     ) -> Answer:
@@ -66,7 +77,7 @@ class OpenedDescribedForm:
             PageError: a redirect that has to be followed leads where it must not.
             TargetUnavailable: no answer came; `sent` tells whether the token can have left.
         """
-        self._check_names(fields)
+        self.check_fields(fields)
         target = self._target()
         payload = self._payload(solution, fields).having(self._headers(target))
         if solution is not None:
@@ -82,7 +93,7 @@ class OpenedDescribedForm:
         Raises:
             ConfigError: a value that the body has no place for.
         """
-        self._check_names(fields)
+        self.check_fields(fields)
         places, nested = self._token_places(), self._submit.encoding is Encoding.JSON
         token = token_values(solution, places) if solution is not None else {}
         values = self._submit.values | dict(fields) | token
@@ -184,12 +195,6 @@ class OpenedDescribedForm:
             except ValueError as wrong:
                 raise ConfigError(f"the body of forms.{self._form.slug}.submit has no such place: {wrong}") from None
         return body
-
-    def _check_names(self, fields: Iterable[str]) -> None:
-        known = {*self._submit.values, *self._form.fields}
-        for name in fields:
-            if name not in known:
-                raise UnknownName.among("value", name, known, where=f"the body of forms.{self._form.slug}.submit")
 
     def __repr__(self) -> str:
         return f"<OpenedDescribedForm {self.page.path} {self.challenge.type}>"

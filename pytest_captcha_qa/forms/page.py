@@ -122,7 +122,7 @@ class OpenedHtmlForm:
                 "configure the access to the environment under [env.NAME.http], "
                 f"or log in first with forms.{self._form.slug}.prepare"
             )
-        self._check_names([*self._form.fields, *self._form.files])
+        self.check_fields([*self._form.fields, *self._form.files])
         how = self._delivery()
         if self._form.files and how.enctype != MULTIPART:
             raise PageError(
@@ -130,6 +130,19 @@ class OpenedHtmlForm:
                 f"file; a form with files needs enctype={MULTIPART}"
             )
         self._grant(how.target, grants)
+
+    def check_fields(self, names: Iterable[str]) -> None:
+        """Return quietly if the form has controls of these names, hidden ones included, beside those of the token.
+
+        Raises:
+            UnknownName: one that it does not have.
+        """
+        known = set(self._reading.markup.control_names(self._reading.form)) - set(self._reading.token_fields)
+        for name in names:
+            if name not in known:
+                where = f"the form {self._form.slug!r} on {self.page.without_query}"
+                shown = [other for other in known if other.isprintable() and len(other) <= _SHOWN_NAME]
+                raise UnknownName.among("form field", name, shown, where=where)
 
     def submit(
         self, solution: Solution | None, fields: Mapping[str, str], grants: GrantSource, deadline: Deadline
@@ -144,7 +157,7 @@ class OpenedHtmlForm:
             PageError: a redirect that has to be followed leads where it must not.
             TargetUnavailable: no answer came; `sent` tells whether the token can have left.
         """
-        self._check_names(fields)
+        self.check_fields(fields)
         how = self._delivery()
         target, payload = self._request(how, solution, fields)
         grant = self._grant(target, grants)
@@ -158,7 +171,7 @@ class OpenedHtmlForm:
         Raises:
             ConfigError: a field that the form does not have.
         """
-        self._check_names(fields)
+        self.check_fields(fields)
         entries, _ = self._entries(solution, fields)
         return drafted(self._delivery(), entries, list(self._reading.token_fields))
 
@@ -196,14 +209,6 @@ class OpenedHtmlForm:
 
     def _headers(self, method: str, target: Url) -> dict[str, str]:
         return {**ACCEPT, **origin_headers(method, self.page, target), **self._form.headers}
-
-    def _check_names(self, fields: Iterable[str]) -> None:
-        known = set(self._reading.markup.control_names(self._reading.form)) - set(self._reading.token_fields)
-        for name in fields:
-            if name not in known:
-                where = f"the form {self._form.slug!r} on {self.page.without_query}"
-                shown = [other for other in known if other.isprintable() and len(other) <= _SHOWN_NAME]
-                raise UnknownName.among("form field", name, shown, where=where)
 
     def __repr__(self) -> str:
         """Return page path and type."""

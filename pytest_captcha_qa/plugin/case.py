@@ -61,7 +61,8 @@ class FormPage:
 class Situation:
     """What a test brings along: its names, its identity, and the fields that conftest adds to every submit.
 
-    `tries`: which execution of the test this is, from 1; reruns count up.
+    `tries`: which execution of the test this is, from 1; reruns count up. `submits`: whether it submits what it takes
+    tokens for; one that only takes tokens sends them itself, with whatever fields it likes.
     """
 
     nodeid: str
@@ -69,6 +70,7 @@ class Situation:
     tries: int
     identity: Identity
     fields: Mapping[str, str]
+    submits: bool = False
 
 
 class _OnePageAtATime:
@@ -157,6 +159,7 @@ class Case:
             skip_if_meaningless(self._services.about.key_mode, attempt.form.type, token)
         sent = in_the_tokens_place(token) if wanted is Expect.REFUSE else None
         attempt = self._taken_for_submit(attempt)
+        self._recorded_if_it_fails(attempt, lambda: attempt.check_fields(posted))
         if wanted is Expect.REFUSE:
             return self._finished(attempt, lambda: attempt.submit_expecting_refusal(sent, posted))
         self._provide_token(attempt, token)
@@ -259,6 +262,8 @@ class Case:
         return attempt
 
     def _obtained(self, attempt: Attempt) -> Token:
+        if self._situation.submits and attempt.form.verify.via.submits_form:
+            self._recorded_if_it_fails(attempt, lambda: attempt.check_fields(self._situation.fields))
         attempt.renumber(self._next_ordinal(attempt.form.name))
         return self._recorded_if_it_fails(attempt, attempt.obtain)
 

@@ -85,7 +85,10 @@ def captcha_http(pytestconfig: pytest.Config) -> HttpSession:
 
 @pytest.fixture
 def captcha_form_args() -> Mapping[str, str]:
-    """Field values that every submit of this test adds to the configured ones; override it in conftest.py."""
+    """Field values that every submit of this test adds to the configured ones; override it in conftest.py.
+
+    A name that a form does not have is refused before its token is solved.
+    """
     return {}
 
 
@@ -113,6 +116,7 @@ def _captcha_case(
         tries=getattr(item, "execution_count", 1),
         identity=captcha_identity,
         fields=captcha_form_args,
+        submits="captcha_form" in request.fixturenames,
     )
     case = env.case(request.config, item, situation, captcha_http)
     yield case

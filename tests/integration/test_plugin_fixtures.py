@@ -194,6 +194,18 @@ class TestNearest:
     def test_class(self, captcha_attempt):
         assert captcha_attempt("login")
 
+class TestMistyped:
+    @pytest.fixture
+    def captcha_form_args(self):
+        return {"emial": "x"}
+
+    def test_mistyped(self, captcha_form, captcha_token):
+        captcha_token("login")
+        raise AssertionError("the name must be refused before a token is solved")
+
+    def test_sent_by_itself(self, captcha_token):
+        assert captcha_token("login").reveal()
+
 @pytest.mark.parametrize("wrong", ["captcha_http", "captcha_identity", "captcha_form_args", "real person"])
 class TestWrong:
     @pytest.fixture
@@ -251,7 +263,11 @@ def test_conftest_overrides_what_is_sent_at_every_level(staging: Callable[..., A
         run = staging(OVERRIDES, also=(origin,)).run("--captcha-env=staging", env={"SITE_URL": origin})
         posted = [(f["email"], f["name"], f["cookie"]) for f in server.posted]  # type: ignore[attr-defined]
 
-    assert run.counts == "3 passed, 4 errors", run.output
+    assert run.counts == "1 failed, 4 passed, 4 errors", run.output
+    assert "unknown form field 'emial'" in run.output
+    assert "did you mean 'email'?" in run.output
+    solved = Counter({a["nodeid"].rpartition("::")[2]: a["submits"] for a in run.attempts if "Mistyped" in a["nodeid"]})
+    assert (solved["test_mistyped"], solved["test_sent_by_itself"]) == (0, 1)
     assert sorted(posted) == [
         ("deep@example.com", "In the call", "seen=welcome"),
         ("deep@example.com", "Of the class", "seen=welcome"),

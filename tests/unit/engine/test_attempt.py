@@ -162,6 +162,26 @@ def test_given_fields_override_the_configured_ones(bench: Bench) -> None:
     assert bench.driver.opened[0].posted[0][1] == {"email": "own@example.com", "name": "N"}
 
 
+def test_a_field_that_the_form_does_not_have_costs_no_token(bench: Bench) -> None:
+    bench.driver.names = ["email", "name"]
+
+    with pytest.raises(errors.UnknownName, match=r"unknown form field 'emial'.*did you mean 'email'"):
+        run_attempt(SIGNUP, bench.services(), fields={"name": "x", "emial": "x"})
+
+    assert bench.provider.told == []
+    line = _line(bench)
+    assert line.error is not None
+    assert (line.error["code"], line.fault, line.submits) == ("unknown_name", Fault.CONFIG, 0)
+    assert run_attempt(SIGNUP, bench.services(), fields={"email": "x"})
+
+
+def test_fields_of_a_form_that_is_not_submitted_are_not_asked_for(bench: Bench) -> None:
+    bench.forms = [form(verify=VerifySpec(VerifyVia.ENDPOINT, url="/verify"))]
+    bench.driver.names = []
+
+    assert run_attempt(SIGNUP, bench.services(), fields={"email": "x"})
+
+
 def test_what_a_variable_holds_is_filled_in_and_a_test_may_give_another_value(bench: Bench) -> None:
     bench.forms = [form(fields={"user": "qa", "password": ""})]
     services = replace(bench.services(), field_values=lambda form: {"password": "from a variable"})

@@ -137,6 +137,18 @@ def test_a_page_that_cannot_be_opened_fails_everybody_alike(
     assert len(attempts(bench)) == 1
 
 
+def test_a_field_that_the_login_does_not_have_fails_everybody_alike_and_costs_no_token(
+    bench: Bench, new_login: NewLogin
+) -> None:
+    bench.driver.names = ["user", "password"]
+    failures = [failure_of(new_login(usr="admin")) for _ in range(2)]
+    assert [type(failure) for failure in failures] == [UnknownName, UnknownName]
+    assert "did you mean 'user'" in failures[0].message
+    assert failures[0].message == failures[1].message
+    assert bench.provider.told == []
+    assert len(attempts(bench)) == 1
+
+
 def test_a_solve_that_fails_fails_everybody_alike(bench: Bench, new_login: NewLogin) -> None:
     bench.provider._submits = iter([KeyRejected("wrong key")])
     first = failure_of(new_login())

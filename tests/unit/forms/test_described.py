@@ -217,7 +217,10 @@ def test_a_form_that_is_not_submitted_needs_no_target(open_page):
 
 def test_a_value_without_a_place_is_told_with_the_nearest_and_nothing_is_sent(open_page, sent, site):
     opened = open_page(graph_ql())
+    opened.check_fields(["variables.input.email"])
 
+    with pytest.raises(UnknownName, match=r"'variables.input.emial' in .*did you mean 'variables.input.email'"):
+        opened.check_fields(["variables.input.emial"])
     with pytest.raises(UnknownName, match=r"'variables.input.emial' in .*did you mean 'variables.input.email'"):
         sent(opened, **{"variables.input.emial": "x"})
     assert [asked.method for asked in site.asked] == ["GET"]

@@ -326,7 +326,10 @@ def test_any_text_can_be_sent_in_place_of_a_solution(parts, values):
 @pytest.mark.parametrize("name", ["emial", "cf-turnstile-response", "in_another_form"])
 def test_a_field_the_form_does_not_have_sends_nothing(site, open_form, submit, name):
     opened = open_form()
+    opened.check_fields(["csrf_token", "email", "name"])
 
+    with pytest.raises(UnknownName, match=f"unknown form field '{name}'"):
+        opened.check_fields(["email", name])
     with pytest.raises(UnknownName, match=f"unknown form field '{name}'"):
         submit(opened, **{name: "x"})
     assert [asked.method for asked in site.asked] == ["GET"]

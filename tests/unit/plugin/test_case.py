@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.errors import ConfigError, ProviderUnavailable, TargetUnavailable, Unsolvable
+from pytest_captcha_qa.errors import ConfigError, ProviderUnavailable, TargetUnavailable, UnknownName, Unsolvable
 from pytest_captcha_qa.model.attempt import Result, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.form import VerifySpec, VerifyVia
@@ -104,6 +104,55 @@ def test_the_ordinals_of_one_test_are_never_used_twice(bench: Bench, case: Case)
     assert case.attempt("signup")
     assert len(bench.provider.told) == 4
     assert len({a.task_id for a in attempts(bench)} - {None}) == 2
+
+
+# Fields.
+
+
+def test_a_mistyped_field_of_a_submit_costs_no_token(bench: Bench, case: Case) -> None:
+    bench.driver.names = ["email", "name"]
+    page = case.form("signup")
+
+    with pytest.raises(UnknownName, match="did you mean 'email'"):
+        page.submit(emial="x")
+
+    assert bench.provider.told == []
+    assert page.submit(email="x")
+    assert [(a.outcome, a.submits, a.error is None) for a in attempts(bench)] == [
+        (Result.INDETERMINATE, 0, False),
+        (Result.OK, 1, True),
+    ]
+
+
+def test_a_mistyped_field_leaves_a_token_that_is_there_to_the_next_submit(bench: Bench, case: Case) -> None:
+    bench.driver.names = ["email"]
+    token, page = case.token("signup"), case.form("signup")
+
+    with pytest.raises(UnknownName):
+        page.submit(token=token, emial="x")
+    assert not token.spent
+    assert page.submit(token=token, email="x")
+
+    assert len(bench.provider.told) == 1
+
+
+def test_a_mistyped_field_of_the_whole_test_is_told_before_its_token_is_solved(bench: Bench, new_case: NewCase) -> None:
+    bench.driver.names = ["email"]
+    case = new_case(fields={"emial": "x"}, submits=True)
+
+    with pytest.raises(UnknownName, match="did you mean 'email'"):
+        case.token("signup")
+
+    assert bench.provider.told == []
+
+
+@pytest.mark.parametrize(("name", "submits"), [("signup", False), ("vendor", True)])
+def test_fields_are_not_held_against_a_token_that_goes_elsewhere(
+    bench: Bench, new_case: NewCase, name: str, submits: bool
+) -> None:
+    bench.driver.names = []
+
+    assert new_case(fields={"email": "x"}, submits=submits).token(name).reveal()
 
 
 # Tokens.
