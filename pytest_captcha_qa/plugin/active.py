@@ -34,7 +34,7 @@ from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
 from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
-from pytest_captcha_qa.plugin.suite import is_unused
+from pytest_captcha_qa.plugin.suite import is_unused, named
 from pytest_captcha_qa.reporting.verdict import Verdict
 from pytest_captcha_qa.wiring.functions import let_pass
 
@@ -58,6 +58,10 @@ class ActiveHooks:
             dashboard.forget(self._run)
 
     # Collection.
+
+    def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+        """Call a module of the built-in suites by the name under which it can be run again."""
+        return named(module_path, parent)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrise over forms, and over families of probes."""

@@ -56,16 +56,24 @@ def module_name(path: Path) -> str | None:
     return ".".join((_PACKAGE / found.relative_to(_FOLDER).with_suffix("")).parts)
 
 
+def named(path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Return the node of a module of the built-in suites that lies outside of the root folder, None for another file.
+
+    pytest would name it by the folder or package that was asked for, and not find it again by that name.
+    """
+    if module_name(path) is None or path.is_relative_to(parent.config.rootpath):
+        return None
+    return _module(path, parent)
+
+
 def _modules(session: pytest.Session, folder: Path) -> list[pytest.Module]:
-    return [
-        pytest.Module.from_parent(session, path=path, nodeid=_nodeid(path, session.config.rootpath))
-        for path in sorted(folder.glob("[!_]*.py"))
-    ]
+    return [_module(path, session) for path in sorted(folder.glob("[!_]*.py"))]
 
 
-def _nodeid(path: Path, root: Path) -> str:
-    inside = path.is_relative_to(root)
-    return (path.relative_to(root) if inside else _PACKAGE / path.relative_to(_FOLDER)).as_posix()
+def _module(path: Path, parent: pytest.Collector) -> pytest.Module:
+    root = parent.config.rootpath
+    within = path.relative_to(root) if path.is_relative_to(root) else _PACKAGE / path.resolve().relative_to(_FOLDER)
+    return pytest.Module.from_parent(parent, path=path, nodeid=within.as_posix())
 
 
 def _once(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -71,18 +72,34 @@ fields = { email = "{identity.email}", name = "{identity.name}" }
 success = { status = 303, location = "/welcome*" }
 refused = { status = 422 }
 """
-    ran = staging({}, settings=flawed).run("--captcha-env=staging", "--pyargs", "pytest_captcha_qa.suites", "-rf")
+    project = staging({}, settings=flawed)
+    ran = project.run("--captcha-env=staging", "--pyargs", "pytest_captcha_qa.suites", "-rf")
     assert ran.code == 1, ran.output
     assert ran.verdict["forms"]["open"] | {"fault": "product", "verdict": "failed"} == ran.verdict["forms"]["open"]
     assert ran.verdict["forms"]["login"]["verdict"] == "ok"
-    failed = {line.split("::")[1].split("[")[0] for line in ran.output.splitlines() if line.startswith("FAILED ")}
-    assert failed == {
+    failed = [line.split()[1] for line in ran.output.splitlines() if line.startswith("FAILED ")]
+    assert {nodeid.split("::")[1].split("[")[0] for nodeid in failed} == {
         "test_a_missing_token_is_refused",
         "test_an_empty_token_is_refused",
         "test_a_made_up_token_is_refused",
         "test_a_used_token_is_refused",
     }
     assert ran.output.count("no configured form matches this test") == 0
+    again = [shlex.split(line)[3:] for line in ran.output.splitlines() if line.startswith("run again ")]
+    assert len(again) == len(failed)
+    found = project.run(*(argument for command in again for argument in command), "--co", "-q")
+    assert sorted(line for line in found.output.splitlines() if "::" in line) == sorted(failed), found.output
+
+
+def test_a_test_has_one_name_however_it_is_asked_for(new_project: Callable[..., Any]) -> None:
+    path = ROOT / "pytest_captcha_qa" / "suites" / "test_image.py"
+    asked = ("--pyargs", "pytest_captcha_qa.suites.test_turnstile", str(path), "pytest_captcha_qa.suites.test_altcha")
+    project = new_project({})
+    ran = project.run("--captcha-env=demo", "--co", "-q", *asked, "-k", "missing")
+    assert [line for line in ran.output.splitlines() if "::" in line] == [
+        f"pytest_captcha_qa/suites/test_{kind}.py::test_a_missing_token_is_refused[{form}]"
+        for kind, form in (("turnstile", "login"), ("image", "guestbook"), ("altcha", "comment"))
+    ], ran.output
 
 
 def test_types_without_a_form_are_skipped_with_a_sentence(staging: Callable[..., Any]) -> None:
