@@ -24,7 +24,6 @@ from pytest_captcha_qa.plugin import (
     probes,
     rendezvous,
     reports,
-    signals,
 )
 from pytest_captcha_qa.plugin.beside import BesideHooks
 from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
@@ -34,6 +33,7 @@ from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
 from pytest_captcha_qa.plugin.others import is_loaded
 from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
 from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
+from pytest_captcha_qa.plugin.signals import Sigterm
 from pytest_captcha_qa.plugin.suite import is_unused, named
 from pytest_captcha_qa.reporting.verdict import Verdict
 from pytest_captcha_qa.wiring.functions import let_pass
@@ -48,6 +48,7 @@ class ActiveHooks:
         self._run = run
         self._exits = exits
         self._explainer = Explainer(run)
+        self._sigterm = Sigterm()
         self._interrupted = False
         self._deselected = 0
 
@@ -111,8 +112,11 @@ class ActiveHooks:
             self._check(session.items)
         if self._exits is not None:
             self._exits.expect_tests(self._run.captcha_tests)
-        with signals.sigterm_interrupts():
+        self._sigterm.interrupts()
+        try:
             return (yield)
+        finally:
+            self._sigterm.waits()
 
     def _check(self, items: list[pytest.Item]) -> None:
         try:
@@ -217,6 +221,7 @@ class ActiveHooks:
     def pytest_unconfigure(self) -> None:
         """End the sandbox."""
         self._run.clean_up()
+        self._sigterm.is_itself()
 
 
 def activate(config: pytest.Config) -> None:

@@ -368,6 +368,26 @@ def test_a_user_who_ends_a_run_that_a_failure_has_stopped_has_ended_it(
     assert attempted(ran) == {"test_it.py::test_down": 1}
 
 
+CANCELLED = """\
+import os, signal
+import pytest
+def cancel(*_): os.kill(os.getpid(), signal.SIGTERM)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish():
+    cancel()
+    yield
+    cancel()
+pytest_terminal_summary = cancel
+"""
+
+
+def test_a_run_that_is_cancelled_after_its_tests_leaves_its_verdict(staging: Callable[..., Any]) -> None:
+    test = 'def test_it(captcha_attempt): assert captcha_attempt("login")\n'
+    ran = staging({"conftest.py": CANCELLED, "test_it.py": test}).run("--captcha-env=staging", *TWO)
+    assert (ran.code, codes(ran), ran.verdict["complete"]) == (0, [], True), ran.output
+    assert "1 passed" in ran.output
+
+
 LEAVES = """\
 import pytest
 def test_one(captcha_attempt): assert captcha_attempt("login")
