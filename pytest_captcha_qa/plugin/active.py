@@ -49,7 +49,7 @@ class ActiveHooks:
         self._exits = exits
         self._explainer = Explainer(run)
         self._sigterm = Sigterm()
-        self._interrupted = False
+        self._interrupted = self._left = self._internal_error = False
         self._deselected = 0
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -140,10 +140,11 @@ class ActiveHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Note which record file a worker that is done has written."""
+        """Note which record file a worker that is done has written, and whether a `pytest.exit` has ended it."""
         told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
         if self._exits is not None and told is not None:
             self._exits.note_deselected(told["deselected"])
+            self._exits.ended_by_user |= told["left"]
             if "records" in told:
                 self._exits.expect_records(told["records"], budget=told["budget"])
 
@@ -155,8 +156,15 @@ class ActiveHooks:
         So does xdist after -x or --maxfail, with an exception of its own.
         """
         self._interrupted = True
+        self._left = excinfo.type is pytest.exit.Exception
         if self._exits is not None:
-            self._exits.ended_by_user |= excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
+            self._exits.ended_by_user |= self._left or excinfo.type is KeyboardInterrupt
+
+    def pytest_internalerror(self) -> None:
+        """Remember it: xdist tells of one in a worker here, and may then end the run as if there had been none."""
+        self._internal_error = True
+        if self._exits is not None:
+            self._exits.broke = True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -181,17 +189,24 @@ class ActiveHooks:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Close the records and decide, after xdist has ended its workers, and also if another plugin fails here."""
-        whole = False
         try:
             result = yield
-            whole = True
-            return result
-        finally:
-            if not whole:
-                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        except pytest.exit.Exception as left:
+            # pytest takes its code after this: without one its own stays, and so does then what is decided here.
+            session.exitstatus = session.exitstatus if left.returncode is None else left.returncode
             self._end(session)
+            left.returncode = int(session.exitstatus)
+            raise
+        except BaseException:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            self._end(session)
+            raise
+        self._end(session)
+        return result
 
     def _end(self, session: pytest.Session) -> None:
+        if self._internal_error:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         broken_off = self._interrupted or session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         with suppress(RecordError):  # a file without its footer says itself that it is incomplete
             self._run.finish(complete=not broken_off)
@@ -205,7 +220,10 @@ class ActiveHooks:
         if self._run.started:
             told |= {"records": self._run.engine.record_path.name, "budget": self._run.budget}
         if self._exits is None:
-            session.config.workeroutput[rendezvous.WORKER_INPUT] = told  # type: ignore[attr-defined]
+            output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
+            output[rendezvous.WORKER_INPUT] = told | {"left": self._left}
+            if self._left:  # of any other code xdist knows nothing and breaks over the test that is not over
+                output["exitstatus"] = int(pytest.ExitCode.INTERRUPTED)
             return
         self._exits.note_deselected(self._deselected)
         if self._run.started:

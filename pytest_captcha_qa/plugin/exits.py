@@ -65,7 +65,7 @@ class Exits:
         self._deselected = 0
         self._gate: GateAnswer | None = None
         self._selected = 0
-        self.ended_by_user = False
+        self.ended_by_user = self.broke = False
         self._began = time.time()
         self.verdict: Verdict | None = None
         self.listeners: list[Callable[[Verdict], str | None]] = []
@@ -119,14 +119,14 @@ class Exits:
 
     @property
     def concerned(self) -> bool:
-        """Whether any captcha test was to run, or may hide in what could not be collected, or anything was recorded.
+        """Whether any captcha test was to run, or may hide in what could not be collected or broke, or was recorded.
 
         --collect-only, --setup-only and --setup-plan run no test.
         """
         option = self._run.config.option
         if option.setuponly or option.collectonly:
             return False
-        return bool(self._tests or self._selected) or self._run.started or self._uncollected
+        return bool(self._tests or self._selected) or self._run.started or self._uncollected or self.broke
 
     @property
     def skipped(self) -> int:

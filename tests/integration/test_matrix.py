@@ -400,8 +400,8 @@ def test_three(captcha_attempt): assert captcha_attempt("login")
 
 @pytest.mark.parametrize(
     ("more", "arguments", "code"),
-    [("", (), 2), (", returncode=9", (), 9), (", returncode=0", (), 12), ("", TWO, 2)],
-    ids=["plain", "code 9", "code 0", "xdist"],
+    [("", (), 2), (", returncode=9", (), 9), (", returncode=0", (), 12), ("", TWO, 2), (", returncode=9", TWO, 2)],
+    ids=["plain", "code 9", "code 0", "xdist", "xdist, code 9"],
 )
 def test_a_run_that_a_test_ends_is_incomplete(
     staging: Callable[..., Any], more: str, arguments: tuple[str, ...], code: int
@@ -412,6 +412,32 @@ def test_a_run_that_a_test_ends_is_incomplete(
     assert (ran.verdict["complete"], ran.verdict["lost"]) == (False, 0)
     assert attempted(ran)["test_it.py::test_two"] == 1
     assert False in footers(ran)
+
+
+LEAVES_LATE = """\
+import pytest
+def pytest_sessionfinish(): pytest.exit("enough"{more})
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [("", 12), (", returncode=0", 12), (", returncode=9", 9)],
+)
+def test_leaving_at_the_end_of_a_session_is_no_internal_error_and_hides_no_failure(
+    staging: Callable[..., Any], nobody: dict[str, str], more: str, code: int
+) -> None:
+    test = 'def test_it(captcha_attempt): assert captcha_attempt("login")\n'
+    project = staging({"conftest.py": LEAVES_LATE.format(more=more), "test_it.py": test})
+    ran = project.run("--captcha-env=staging", env=nobody)
+    assert (ran.code, codes(ran)[0]) == (code, code), ran.output
+
+
+def test_an_internal_error_of_a_worker_is_one(staging: Callable[..., Any]) -> None:
+    conftest = 'def pytest_runtest_protocol(): raise RuntimeError("broken")\n'
+    test = 'def test_it(captcha_attempt): assert captcha_attempt("login")\n'
+    ran = staging({"conftest.py": conftest, "test_it.py": test}).run("--captcha-env=staging", *TWO)
+    assert (ran.code, codes(ran)[0]) == (3, 3), ran.output
 
 
 def test_a_crash_that_is_run_again_leaves_each_try_as_lost(staging: Callable[..., Any]) -> None:
