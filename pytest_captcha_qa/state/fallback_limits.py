@@ -27,6 +27,14 @@ class _Counter:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Owed:
+    """What the shared limits were to hold until a moment and could not be told."""
+
+    until: float
+    write: Callable[[Limits, float], None]
+
+
 class FallbackLimits:
     """The shared limits while they can be reached, else this process's own; `processes` share what is left."""
 
@@ -37,8 +45,10 @@ class FallbackLimits:
         self._shared, self._own, self._outage, self._on_loss = shared, own, outage, on_loss
         self._processes = max(1, processes)
         self._counters: dict[str, _Counter] = {}
+        self._owed: dict[str, _Owed] = {}
         self._lock = threading.Lock()
         outage.afterwards(self._add_what_was_spent)
+        outage.afterwards(self._write_what_is_owed)
 
     def acquire(self, slots: str, owner: str, *, limit: int, lease: float) -> bool:
         """Take one of `limit` slots for `lease` seconds; alone, one of this process's share."""
@@ -83,7 +93,7 @@ class FallbackLimits:
 
     def hold(self, name: str, *, seconds: float) -> None:
         """Give out no moment of `next_allowed` before so many seconds from now."""
-        self._both(lambda limits: limits.hold(name, seconds=seconds))
+        self._lasting(f"hold {name}", seconds, lambda limits, left: limits.hold(name, seconds=left))
 
     def strike(self, name: str, note: str, *, keep: float) -> Streak:
         """Count one more failure in a row and return the row."""
@@ -99,7 +109,7 @@ class FallbackLimits:
 
     def raise_flag(self, name: str, value: str, *, seconds: float) -> None:
         """Set a flag for so many seconds; one that is up for longer stays as it is."""
-        self._both(lambda limits: limits.raise_flag(name, value, seconds=seconds))
+        self._lasting(f"flag {name}", seconds, lambda limits, left: limits.raise_flag(name, value, seconds=left))
 
     def flag(self, name: str) -> str | None:
         """Return the flag's value while it is up; alone, also for a minute after it was last seen up."""
@@ -116,6 +126,7 @@ class FallbackLimits:
 
     def lower_flag(self, name: str) -> None:
         """Take a flag down."""
+        self._owed.pop(f"flag {name}", None)
         self._both(lambda limits: limits.lower_flag(name))
 
     def sample(self, name: str, value: float, *, keep: int = 50) -> None:
@@ -148,6 +159,26 @@ class FallbackLimits:
         """Tell this process's own limits, and the shared ones if they can be reached."""
         ask(self._own)
         self._either(ask, lambda _: None)
+
+    def _lasting(self, name: str, seconds: float, write: Callable[[Limits, float], None]) -> None:
+        """Write what lasts so long; shared limits that cannot be told now are told later, of what is left then."""
+
+        def there(limits: Limits) -> bool:
+            write(limits, seconds)
+            return True
+
+        write(self._own, seconds)
+        owed = _Owed(self._outage.now + seconds, write)
+        if not self._either(there, lambda _: False):
+            self._owed[name] = max(owed, self._owed.get(name, owed), key=lambda each: each.until)
+
+    def _write_what_is_owed(self) -> int:
+        """Tell the shared limits what shall still last; return 0, for no task came back."""
+        for name, owed in list(self._owed.items()):
+            if (left := owed.until - self._outage.now) > 0:
+                owed.write(self._shared, left)
+            self._owed.pop(name, None)
+        return 0
 
     def _share(self, limit: int) -> int:
         """Return this process's part of a limit; one at least, so that work goes on."""

@@ -36,6 +36,11 @@ class Outage:
         self._looking = threading.Lock()  # one thread looks for the store, the others do not wait for it
 
     @property
+    def now(self) -> float:
+        """The monotonic second by the clock of this process, which counts while the store's cannot be asked."""
+        return self._clock.monotonic()
+
+    @property
     def lasts(self) -> bool:
         """Whether the store is lost now."""
         return self._since is not None

@@ -467,6 +467,36 @@ def test_a_paused_account_stays_paused_without_the_store(world: World) -> None:
     assert world.limits.flag("pause") == "banned"
 
 
+def test_what_was_to_last_beyond_the_loss_lasts_for_all_once_the_store_is_back(world: World) -> None:
+    world.lose()
+    until = world.clock.monotonic() + 600
+    world.limits.raise_flag("pause", "banned", seconds=600)
+    world.limits.raise_flag("pause", "no money", seconds=60)
+    world.limits.raise_flag("short", "yes", seconds=10)
+    world.limits.raise_flag("taken down", "yes", seconds=600)
+    world.limits.lower_flag("taken down")
+    world.limits.hold("turn", seconds=100)
+    world.mend()
+
+    assert world.limits.flag("pause") == world.shared_limits.flag("pause") == "banned"
+    assert world.shared_limits.flag("short") is world.shared_limits.flag("taken down") is None
+    assert world.shared_limits.next_allowed("turn", spacing=0) == pytest.approx(69)
+    world.clock.advance(until - world.clock.monotonic() - 1)
+    assert world.limits.flag("pause") == "banned"
+    world.clock.advance(1)
+    assert world.limits.flag("pause") is None
+
+
+def test_what_the_store_was_told_is_not_told_again_after_a_loss(world: World) -> None:
+    world.limits.raise_flag("pause", "banned", seconds=600)
+    world.shared_limits.lower_flag("pause")
+    world.lose()
+    assert world.limits.flag("pause") == "banned"
+    world.mend()
+
+    assert world.limits.flag("pause") is None
+
+
 def test_rows_and_samples_go_on_alone(world: World) -> None:
     world.limits.sample("solve", 1.5)
     world.lose()
