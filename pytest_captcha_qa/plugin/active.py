@@ -140,11 +140,12 @@ class ActiveHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Note which record file a worker that is done has written, and whether a `pytest.exit` has ended it."""
+        """Note which record file a worker that is done has written, and whether it was left by a user or a test."""
         told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
         if self._exits is not None and told is not None:
             self._exits.note_deselected(told["deselected"])
-            self._exits.ended_by_user |= told["left"]
+            if told["left"]:
+                self._exits.note_left(node)
             if "records" in told:
                 self._exits.expect_records(told["records"], budget=told["budget"])
 
@@ -156,9 +157,9 @@ class ActiveHooks:
         So does xdist after -x or --maxfail, with an exception of its own.
         """
         self._interrupted = True
-        self._left = excinfo.type is pytest.exit.Exception
+        self._left = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
         if self._exits is not None:
-            self._exits.ended_by_user |= self._left or excinfo.type is KeyboardInterrupt
+            self._exits.ended_by_user |= self._left
 
     def pytest_internalerror(self) -> None:
         """Remember it: xdist tells of one in a worker here, and may then end the run as if there had been none."""

@@ -60,6 +60,7 @@ class Exits:
         self._expected_files: set[str] = set()
         self._forms: dict[str, None] = {}
         self._budget: int | None = None
+        self._left: list[object] = []
         self._uncollected = False
         self._unwritten = False
         self._deselected = 0
@@ -85,7 +86,7 @@ class Exits:
             self._reran.add(report.nodeid)
         elif report.when == "call" and report.passed:
             self._passed.add(report.nodeid)
-        cause = reports.cause_of(report)
+        cause = None if reports.worker_of_crash(report) in self._left else reports.cause_of(report)
         if cause is not None:
             self._causes.append(self._not_told_twice(cause, report))
 
@@ -103,6 +104,11 @@ class Exits:
         if cause is not None:
             self._causes.append(cause)
             self._uncollected = True
+
+    def note_left(self, worker: object) -> None:
+        """Note that a worker ended as by Ctrl-C: its test did not fail, though xdist will say that it crashed."""
+        self.ended_by_user = True
+        self._left.append(worker)
 
     def expect_tests(self, selected: int) -> None:
         """Note how many captcha tests are about to run in this process: none of them need ever report anything."""

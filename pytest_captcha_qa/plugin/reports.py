@@ -55,6 +55,11 @@ def is_hopeless(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
     return bool(faults) and faults <= HOPELESS
 
 
+def worker_of_crash(report: pytest.TestReport) -> object | None:
+    """Return the xdist worker whose end has ended the test, None where it ended by itself."""
+    return getattr(report, "node", None) if report.when not in ("setup", "call", "teardown") else None
+
+
 def is_a_try(report: pytest.TestReport) -> bool:
     """Return whether another plugin runs the test again: it changes the outcome to a word of its own, like "rerun"."""
     return report.outcome not in _FINAL

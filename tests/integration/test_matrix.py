@@ -409,6 +409,7 @@ def test_a_run_that_a_test_ends_is_incomplete(
     ran = staging({"test_it.py": LEAVES.format(more=more)}).run("--captcha-env=staging", *arguments)
     assert (ran.code, codes(ran)[0]) == (code, code), ran.output
     assert 12 in codes(ran)
+    assert 1 not in codes(ran), "nothing has failed"
     assert (ran.verdict["complete"], ran.verdict["lost"]) == (False, 0)
     assert attempted(ran)["test_it.py::test_two"] == 1
     assert False in footers(ran)
