@@ -74,12 +74,12 @@ FROM (
     SELECT *, CASE WHEN outcome = 'lost' THEN 'lost' ELSE coalesce(fault, '') END AS fault_kind FROM attempts
     WHERE ts IS NOT NULL AND NOT (purpose = 'probe' AND expect = 'refuse') AND list_contains($envs, env)
 ) WHERE fault_kind IN ('lost', 'product', 'provider', 'infrastructure', 'undetermined')
-GROUP BY ALL ORDER BY start DESC LIMIT $most
+GROUP BY ALL ORDER BY start DESC, env, project, type, fault_kind LIMIT $most
 """
 _EVENTS = """
 SELECT env, date_trunc($step, ts) AS start, max(ts), name, count(*) FROM events
 WHERE ts IS NOT NULL AND list_contains($names, name) AND list_contains($envs, env)
-GROUP BY ALL ORDER BY start DESC LIMIT $most
+GROUP BY ALL ORDER BY start DESC, env, name LIMIT $most
 """
 _FAULT_KINDS = {
     "product": ("product failure", Level.BAD),
