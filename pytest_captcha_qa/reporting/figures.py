@@ -134,22 +134,66 @@ def figures(
 
     `where`: SQL over the view `attempts` that narrows it, with its `parameters`.
     """
-    columns = [GROUPS[name] for name in by]
-    keys = ", ".join((*_POOL, *columns))
+    [found] = figures_of(dataset, [by], where=where, parameters=parameters)
+    return found
+
+
+def figures_of(
+    dataset: Rows, groupings: Sequence[Sequence[str]], *, where: str = "true", parameters: Sequence[object] = ()
+) -> list[list[Figures]]:
+    """Return the same for each of several groupings, for which the attempts are read as often as for one."""
+    columns = tuple(dict.fromkeys(GROUPS[name] for by in groupings for name in by))
     rows = f"SELECT * FROM ({ROWS}) WHERE {where}"
-    times = dataset.rows(f"SELECT {keys}, {_QUANTILES} FROM ({rows}) GROUP BY ALL ORDER BY ALL", parameters)
-    counted = dataset.rows(_by_run(keys, rows), parameters)
-    wide = len(_POOL) + len(columns)
+    times = dataset.rows(_quantiles(columns, groupings, rows), parameters)
+    counted = dataset.rows(_by_run(columns, groupings, rows), parameters)
+    wide = 1 + len(_POOL) + len(columns)
     quantiles = {row[:wide]: row[wide:] for row in times}
-    return [_figures(row[:wide], by, quantiles[row[:wide]], row[wide:]) for row in counted]
+    found = []
+    for by in groupings:
+        places = [*range(1, 1 + len(_POOL)), *(1 + len(_POOL) + columns.index(GROUPS[name]) for name in by)]
+        mine = [row for row in counted if row[0] == _without(columns, by)]
+        found.append([_figures([row[n] for n in places], by, quantiles[row[:wide]], row[wide:]) for row in mine])
+    return found
 
 
-def _by_run(keys: str, rows: str) -> str:
-    """Return the query for the counts of each group, as one list a column with an element for each run."""
-    lists = ", ".join(f"list({name} ORDER BY run_id)" for name in (*COUNTED, *_TIMED))
-    counts = ", ".join(f"{query} AS {name}" for name, query in (COUNTED | _TIMED).items())
-    runs = f"SELECT {keys}, run_id, {counts} FROM ({rows}) GROUP BY ALL"
-    return f"SELECT {keys}, {lists} FROM ({runs}) GROUP BY ALL ORDER BY ALL"
+def _quantiles(columns: Sequence[str], groupings: Sequence[Sequence[str]], rows: str) -> str:
+    """Return the query for the quantiles of each group, which begins with what tells the groupings apart."""
+    keys = ", ".join((*_POOL, *columns))
+    return f"""
+    SELECT {_which(columns)}, {keys}, {_QUANTILES} FROM ({rows}) GROUP BY {_sets(groupings)} ORDER BY ALL
+    """
+
+
+def _by_run(columns: Sequence[str], groupings: Sequence[Sequence[str]], rows: str) -> str:
+    """Return the query for the counts of each group, as one list a column with an element for each run.
+
+    Attempts are counted in the smallest groups once; their counts make those of the larger groups.
+    """
+    keys = ", ".join((*_POOL, *columns))
+    counts = COUNTED | _TIMED
+    counted = ", ".join(f"{query} AS {name}" for name, query in counts.items())
+    runs = f"SELECT {keys}, run_id, {counted} FROM ({rows}) GROUP BY ALL"
+    summed = ", ".join(f"sum({name})::BIGINT AS {name}" for name in counts)
+    sets = _sets(groupings, "run_id")
+    larger = f"SELECT {_which(columns)} AS which, {keys}, run_id, {summed} FROM ({runs}) GROUP BY {sets}"
+    lists = ", ".join(f"list({name} ORDER BY run_id)" for name in counts)
+    return f"SELECT which, {keys}, {lists} FROM ({larger}) GROUP BY ALL ORDER BY ALL"
+
+
+def _sets(groupings: Sequence[Sequence[str]], *also: str) -> str:
+    sets = (", ".join((*_POOL, *(GROUPS[name] for name in by), *also)) for by in groupings)
+    return f"GROUPING SETS ({', '.join(f'({names})' for names in sets)})"
+
+
+def _which(columns: Sequence[str]) -> str:
+    """Return the SQL of the number of a row's grouping."""
+    return f"grouping({', '.join(columns)})" if columns else "0"
+
+
+def _without(columns: Sequence[str], by: Sequence[str]) -> int:
+    """Return that number: a bit for each column, the last one's the lowest, which is set where it is not grouped by."""
+    grouped = {GROUPS[name] for name in by}
+    return sum(1 << place for place, column in enumerate(reversed(columns)) if column not in grouped)
 
 
 def _figures(

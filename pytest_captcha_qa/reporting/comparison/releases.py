@@ -10,7 +10,7 @@ from pytest_captcha_qa.model.metrics import Metric
 from pytest_captcha_qa.reporting.comparison.changes import lacking, sentence
 from pytest_captcha_qa.reporting.comparison.differences import Difference, differences
 from pytest_captcha_qa.reporting.comparison.reservations import reservations
-from pytest_captcha_qa.reporting.comparison.samples import Source, load
+from pytest_captcha_qa.reporting.comparison.samples import FormRun, Source, measured, pooled
 from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
 from pytest_captcha_qa.reporting.stats.comparing import Change, verdicts
 
@@ -19,10 +19,13 @@ __all__ = [
     "MetricChange",
     "Regression",
     "ReleaseComparison",
+    "Sides",
     "Source",
+    "compare",
     "compare_releases",
     "compare_sources",
     "previous_release",
+    "read_sides",
     "releases",
 ]
 
@@ -108,18 +111,45 @@ def compare_sources(
     Raises:
         BaselineMissing: the baseline has no record of that environment.
     """
-    rule = regression or Regression()
+    return compare(read_sides(baseline, candidate), regression=regression, own_rule_forms=own_rule_forms)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two sources and what they measured, read once for any number of comparisons of them."""
+
+    before: Source
+    after: Source
+    first: Sequence[tuple[Pool, FormRun]]
+    second: Sequence[tuple[Pool, FormRun]]
+
+
+def read_sides(baseline: Source, candidate: Source) -> Sides:
+    """Return both, without the runs during which a release changed.
+
+    Raises:
+        BaselineMissing: the baseline has no record of that environment.
+    """
     before, after = baseline.settled(), candidate.settled()
-    first, second = load(before, own_rule_forms), load(after, own_rule_forms)
-    if not first.pools:
+    sides = Sides(before, after, measured(before), measured(after))
+    if not sides.first:
         raise BaselineMissing(_missing(baseline))
-    found = list(differences(first, second, baseline.label, candidate.label))
+    return sides
+
+
+def compare(
+    sides: Sides, *, regression: Regression | None = None, own_rule_forms: Collection[str] = ()
+) -> ReleaseComparison:
+    """Return how the second side differs from the first one; forms of `own_rule_forms` are pools of their own."""
+    rule = regression or Regression()
+    first, second = pooled(sides.first, own_rule_forms), pooled(sides.second, own_rule_forms)
+    names = (sides.before.env, sides.before.label, sides.after.label)
+    found = list(differences(first, second, *names[1:]))
     judged = verdicts([one.compared for one in found], alpha=rule.alpha, min_effect=rule.min_effect)
     changes = (_change(one, *verdict, rule) for one, verdict in zip(found, judged, strict=True))
-    notes = tuple(reservations(before, after, first, second))
-    names = (baseline.env, baseline.label, candidate.label)
-    measured = any(sample.forms for sample in second.pools.values())
-    return ReleaseComparison(*names, rule, tuple(changes), notes, measured)
+    notes = tuple(reservations(sides.before, sides.after, first, second))
+    counts = any(sample.forms for sample in second.pools.values())
+    return ReleaseComparison(*names, rule, tuple(changes), notes, measured=counts)
 
 
 def _change(one: Difference, adjusted: float | None, change: Change, rule: Regression) -> MetricChange:

@@ -158,21 +158,28 @@ class Samples:
         return self.pools.get(pool, Sample())
 
 
-def load(source: Source, own_rule_forms: Iterable[str] = ()) -> Samples:
-    """Return the samples of a source; each form of `own_rule_forms` is a pool of its own."""
-    own = set(own_rule_forms)
+def measured(source: Source) -> list[tuple[Pool, FormRun]]:
+    """Return what every form of a source measured in every run, each with its pool over all forms."""
     rows = f"SELECT * FROM ({ROWS}) WHERE {source.where}"
-    found = dataset_rows(source, f"SELECT {', '.join(_KEY)}, {COUNTS}, {_TIMES} FROM ({rows}) GROUP BY ALL")
-    parts: dict[Pool, list[FormRun]] = defaultdict(list)
+    keys = ", ".join(_KEY)
+    found = dataset_rows(source, f"SELECT {keys}, {COUNTS}, {_TIMES} FROM ({rows}) GROUP BY ALL ORDER BY {keys}")
+    parts = []
     for row in found:
         *pool, form, run_id = row[: len(_KEY)]
         counts = tuple(map(int, row[len(_KEY) : len(_KEY) + len(COUNTED)]))
         values = dict(zip((metric.name for metric in TIMES), row[len(_KEY) + len(COUNTED) :], strict=True))
         times = {name: np.asarray(times, dtype=float) for name, times in values.items() if times is not None}
-        key = Pool(source.env, *pool)
-        part = FormRun(form, run_id, counts, times)
-        parts[replace(key, form=form) if form in own else key].append(part)
-    return Samples({pool: Sample(tuple(found)) for pool, found in parts.items()})
+        parts.append((Pool(source.env, *pool), FormRun(form, run_id, counts, times)))
+    return parts
+
+
+def pooled(parts: Iterable[tuple[Pool, FormRun]], own_rule_forms: Iterable[str] = ()) -> Samples:
+    """Return the samples that such parts make; each form of `own_rule_forms` is a pool of its own."""
+    own = set(own_rule_forms)
+    pools: dict[Pool, list[FormRun]] = defaultdict(list)
+    for pool, part in parts:
+        pools[replace(pool, form=part.form) if part.form in own else pool].append(part)
+    return Samples({pool: Sample(tuple(found)) for pool, found in pools.items()})
 
 
 def dataset_rows(source: Source, query: str) -> list[tuple[Any, ...]]:

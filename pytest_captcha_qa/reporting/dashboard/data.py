@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 from pytest_captcha_qa import __version__
 from pytest_captcha_qa.errors import BaselineMissing
-from pytest_captcha_qa.reporting.comparison.releases import MetricChange, Regression, compare_releases
+from pytest_captcha_qa.reporting.comparison.releases import MetricChange, Regression, Source, compare, read_sides
 from pytest_captcha_qa.reporting.dashboard import queries
 from pytest_captcha_qa.reporting.dashboard.asking import Asked, Judged
 from pytest_captcha_qa.reporting.dashboard.conformance import matrices
@@ -28,23 +28,16 @@ from pytest_captcha_qa.reporting.dashboard.model import (
     VersionRow,
 )
 from pytest_captcha_qa.reporting.dashboard.movers import movers, name_of
-from pytest_captcha_qa.reporting.dashboard.releases import UNKNOWN, environments, judged, ordered
+from pytest_captcha_qa.reporting.dashboard.releases import UNKNOWN, Known, environments, judged, known_releases, ordered
 from pytest_captcha_qa.reporting.dataset import Dataset
-from pytest_captcha_qa.reporting.figures import Figures, Pool, figures
+from pytest_captcha_qa.reporting.figures import Figures, Pool, figures, figures_of
 from pytest_captcha_qa.reporting.wording import counted
 
 MOST_RELEASES = 200
 MOST_POOLS = 24
 MOST_FORM_POINTS = 6000
 
-_OVERVIEW = """
-SELECT (SELECT count(*) FROM runs WHERE list_contains($envs, env)), count(*), min(ts), max(ts)
-FROM attempts WHERE list_contains($envs, env)
-"""
-_SEVERAL = """
-SELECT DISTINCT unnest(list(DISTINCT slug)) FROM positive WHERE env = ?
-GROUP BY project, type, provider, key_mode, time_scale HAVING count(DISTINCT slug) > 1
-"""
+_RUNS = "SELECT count(*) FROM runs WHERE list_contains($envs, env)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +55,17 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
         UnknownName: the environment or a release has no record.
     """
     envs, others = environments(dataset, asked.env)
-    releases = ordered(dataset, envs)
+    known = known_releases(dataset, envs)
+    releases = ordered(known, envs)
     chosen = judged(dataset, releases, candidate=asked.candidate, baseline=asked.baseline)
-    compared = {one.env: _compared(dataset, one, asked) for one in chosen}
+    by_type, by_form = figures_of(dataset, [("release",), ("release", "form")])
+    compared = {one.env: _compared(dataset, one, _several(by_form, one.env), asked) for one in chosen}
     rules = {one.env: _rules(dataset, one, asked) for one in chosen}
-    found = _figures(dataset, releases)
+    found = _shown(by_type, by_form, releases)
     pools, notes = _pools(found)
     grids = list(matrices(dataset, envs, asked.waiving))
     return replace(
-        _outline(dataset, releases, chosen, asked),
+        _outline(dataset, known, releases, chosen, asked),
         headlines=sorted(_headlines(dataset, chosen, compared, grids, rules, asked), key=_badness),
         movers=movers(chain.from_iterable(one.changes for one in compared.values())),
         rules=list(chain.from_iterable(rules.values())),
@@ -91,22 +86,28 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
 
 
 def _outline(
-    dataset: Dataset, releases: Mapping[str, Sequence[str]], chosen: Sequence[Judged], asked: Asked
+    dataset: Dataset,
+    known: Sequence[Known],
+    releases: Mapping[str, Sequence[str]],
+    chosen: Sequence[Judged],
+    asked: Asked,
 ) -> Dashboard:
     """Return the page with what needs no statistics: what the records are, and what happened when."""
     envs = list(releases)
-    runs, attempts, first, last = dataset.rows(_OVERVIEW, {"envs": envs})[0]
+    [(runs,)] = dataset.rows(_RUNS, {"envs": envs})
+    first = min((one.first for one in known if one.first is not None), default=None)
+    last = max((one.last for one in known if one.last is not None), default=None)
     return Dashboard(
         title=_title(chosen),
         made=asked.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool=f"pytest-captcha-qa {__version__}",
-        attempts=attempts,
+        attempts=sum(one.attempts for one in known),
         runs_count=runs,
         first=queries.iso(first),
         last=queries.iso(last),
         releases=releases,
         compared={one.env: (one.candidate, one.baseline) for one in chosen},
-        moments=queries.moments(dataset, envs),
+        moments=queries.moments(dataset, envs, last - first if first is not None and last is not None else None),
         runs=queries.runs(dataset, envs),
         problems=dataset.problems,
     )
@@ -120,35 +121,39 @@ def _title(chosen: Sequence[Judged]) -> str:
     return f"{counted(len(chosen), 'environment')}: {names}" if chosen else "No records"
 
 
-def _compared(dataset: Dataset, one: Judged, asked: Asked) -> Compared:
+def _several(by_form: Sequence[Figures], env: str) -> set[str]:
+    """Return the forms of an environment that are not alone in their pool."""
+    forms: dict[Pool, set[str]] = {}
+    for one in by_form:
+        if one.pool.env == env and one.pool.form is not None:
+            forms.setdefault(whole(one.pool), set()).add(one.pool.form)
+    return {form for found in forms.values() if len(found) > 1 for form in found}
+
+
+def _compared(dataset: Dataset, one: Judged, several: Set[str], asked: Asked) -> Compared:
     """Return the changes by type, on which the verdict rests, and by form where a type has several."""
     if one.candidate is None or one.baseline is None:
         return Compared()
-    compare = partial(
-        compare_releases,
-        dataset,
-        env=one.env,
-        candidate=one.candidate,
-        baseline=one.baseline,
-        regression=Regression(asked.alpha, asked.min_effect),
-    )
+    before, after = (Source(dataset, one.env, release, release) for release in (one.baseline, one.candidate))
+    rule = Regression(asked.alpha, asked.min_effect)
     try:
-        by_type = compare(own_rule_forms=asked.own_rule_forms)
+        sides = read_sides(before, after)
     except BaselineMissing as missing:
         return Compared(notes=(missing.message,))
-    others = {str(form) for (form,) in dataset.rows(_SEVERAL, [one.env])} - {*asked.own_rule_forms}
-    by_form = compare(own_rule_forms=others).changes if others else ()
+    by_type = compare(sides, regression=rule, own_rule_forms=asked.own_rule_forms)
+    others = several - {*asked.own_rule_forms}
+    by_form = compare(sides, regression=rule, own_rule_forms=others).changes if others else ()
     return Compared((*by_type.changes, *(one for one in by_form if one.pool.form in others)), by_type.notes)
 
 
-def _figures(dataset: Dataset, releases: Mapping[str, Sequence[str]]) -> list[Figures]:
+def _shown(
+    by_type: Sequence[Figures], by_form: Sequence[Figures], releases: Mapping[str, Sequence[str]]
+) -> list[Figures]:
     """Return the figures by release, the oldest first: over all forms, then by form, as many as a page can hold."""
     order = {(env, release): place for env, known in releases.items() for place, release in enumerate(known)}
     least = {env: max(len(known) - MOST_RELEASES, 0) for env, known in releases.items()}
     recent = partial(_recent, order=order, least=least)
-    by_type = recent(figures(dataset, by=("release",)))
-    by_form = recent(figures(dataset, by=("release", "form")))
-    return [*by_type, *by_form[-MOST_FORM_POINTS:]]
+    return [*recent(by_type), *recent(by_form)[-MOST_FORM_POINTS:]]
 
 
 def _recent(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
@@ -34,38 +34,55 @@ _SIDES = (
 )
 _POOL = "env, project, type, provider, key_mode, time_scale"
 
-_SPREAD = """
+# The attempts of some releases are read once for both sides. The lists say the same as the join, but before it: what is
+# not of these releases is not made ready for it.
+_CHOSEN = """
 WITH chosen AS (SELECT unnest($envs) AS env, unnest($releases) AS release),
-times AS (
-    SELECT {pool}, release, {value} AS x FROM positive JOIN chosen USING (env, release) WHERE {rows} AND NOT outage
-),
-ranges AS (
-    SELECT {pool}, min(x) AS low, greatest(quantile_cont(x, 0.99), min(x) + 0.05) * 1.001 AS high,
+found AS MATERIALIZED (
+    SELECT {fields} FROM positive JOIN chosen USING (env, release)
+    WHERE list_contains($envs, env) AND list_contains($releases, release)
+), times AS ({sides}),
+"""
+_SPREAD = """
+{chosen} ranges AS (
+    SELECT place, {pool}, min(x) AS low, greatest(quantile_cont(x, 0.99), min(x) + 0.05) * 1.001 AS high,
         greatest({fewest}, least({most}, ceil(sqrt(count(*))))) AS bins
     FROM times GROUP BY ALL
 ), binned AS (
-    SELECT {pool}, release, low, (high - low) / bins AS width, bins, floor((x - low) / (high - low) * bins) AS bin
-    FROM times JOIN ranges USING ({pool})
+    SELECT place, {pool}, release, low, (high - low) / bins AS width, bins,
+        floor((x - low) / (high - low) * bins) AS bin
+    FROM times JOIN ranges USING (place, {pool})
 )
-SELECT {pool}, release, low + bin * width, low + (bin + 1) * width, count(*),
-    count(*) / sum(count(*)) OVER (PARTITION BY {pool}, release), bin
-FROM binned GROUP BY {pool}, release, low, width, bins, bin QUALIFY bin < bins ORDER BY {pool}, release, bin
+SELECT place, {pool}, release, low + bin * width, low + (bin + 1) * width, count(*),
+    count(*) / sum(count(*)) OVER (PARTITION BY place, {pool}, release)
+FROM binned GROUP BY place, {pool}, release, low, width, bins, bin QUALIFY bin < bins
+ORDER BY place, {pool}, release, bin
 """
+
+
+def _chosen(fields: str, *, where: str = "true") -> str:
+    """Return the SQL of the attempts of `$releases`, in `times` with `x`, the seconds of the side at `place`."""
+    sides = " UNION ALL ".join(
+        f"SELECT {place} AS place, {value} AS x, * FROM found WHERE {rows} AND {where}"
+        for place, (_, _, value, rows) in enumerate(_SIDES)
+    )
+    return _CHOSEN.format(fields=fields, sides=sides)
 
 
 def bars(dataset: Dataset, judged: Sequence[Judged], keys: Mapping[Pool, str]) -> Iterator[Bar]:
     """Yield the distributions of the judged releases and their baselines, by pool and side."""
     named = [(one.env, release) for one in judged for release in (one.candidate, one.baseline) if release is not None]
     newest = {(one.env, one.candidate) for one in judged}
-    chosen = {"envs": [env for env, _ in named], "releases": [release for _, release in named]}
-    for chart, side, value, rows in _SIDES:
-        query = _SPREAD.format(pool=_POOL, value=value, rows=rows, fewest=_FEWEST_BINS, most=_MOST_BINS)
-        for *pool, release, start, end, count, share, _ in dataset.rows(query, chosen) if named else ():
-            key = keys.get(Pool(*pool))
-            if key is not None:
-                new = (pool[0], release) in newest
-                yield Bar(pool=key, chart=f"spread-{chart}", side=side, release=release, newest=new,
-                          start=start, end=end, count=count, share=share)  # fmt: skip
+    asked = {"envs": [env for env, _ in named], "releases": [release for _, release in named]}
+    fields = f"{_POOL}, release, outage, wait, source, page, submit, verify"
+    query = _SPREAD.format(chosen=_chosen(fields, where="NOT outage"), pool=_POOL, fewest=_FEWEST_BINS, most=_MOST_BINS)
+    for place, *pool, release, start, end, count, share in dataset.rows(query, asked) if named else ():
+        key = keys.get(Pool(*pool))
+        if key is not None:
+            chart, side, *_ = _SIDES[place]
+            new = (pool[0], release) in newest
+            yield Bar(pool=key, chart=f"spread-{chart}", side=side, release=release, newest=new,
+                      start=start, end=end, count=count, share=share)  # fmt: skip
 
 
 _FAULTS = """
@@ -100,13 +117,15 @@ _EVENT_KINDS = {
     "release_changed": ("release changed", Level.WARN, "the release changed during a run"),
     "key_not_closed": ("store", Level.WARN, "a key could not be closed in the store"),
 }
-_SPAN = "SELECT min(ts), max(ts) FROM attempts WHERE list_contains($envs, env)"
 _STEPS = ((14, "hour"), (500, "day"), (4000, "week"))
 
 
-def moments(dataset: Dataset, envs: Sequence[str]) -> list[Moment]:
-    """Return outages and degradations, the oldest first, summed up by hour, day, week or month: as history is long."""
-    asked: dict[str, Any] = {"envs": list(envs), "step": _step(dataset, envs), "most": MOST_MOMENTS}
+def moments(dataset: Dataset, envs: Sequence[str], span: timedelta | None) -> list[Moment]:
+    """Return outages and degradations, the oldest first, summed up by hour, day, week or month: as history is long.
+
+    `span`: how long it is, None where no attempt has a time.
+    """
+    asked: dict[str, Any] = {"envs": list(envs), "step": _step(span), "most": MOST_MOMENTS}
     found = [
         Moment(tag=Tag(env, project, kind_of, _only(slugs)), start=iso(start), end=iso(end),
                kind=_FAULT_KINDS[fault][0], level=_FAULT_KINDS[fault][1], what=_forms(slugs), count=count)
@@ -128,36 +147,37 @@ def _forms(slugs: Sequence[str]) -> str:
     return some_of([shown(slug, 40) for slug in slugs])
 
 
-def _step(dataset: Dataset, envs: Sequence[str]) -> str:
-    first, last = dataset.rows(_SPAN, {"envs": list(envs)})[0]
-    days = (last - first).days if first is not None else 0
+def _step(span: timedelta | None) -> str:
+    days = span.days if span is not None else 0
     return next((step for most, step in _STEPS if days < most), "month")
 
 
 _SLOW = """
-WITH chosen AS (SELECT unnest($envs) AS env, unnest($releases) AS release)
-SELECT env, project, type, slug, ts, {value} AS x, wait, page, submit, verify, release, run_id, outcome, file, line
-FROM positive JOIN chosen USING (env, release) WHERE {rows}
-QUALIFY row_number() OVER (PARTITION BY {pool}, slug ORDER BY x DESC, file, line) <= 3
-ORDER BY x DESC, file, line LIMIT {most}
+{chosen} slow AS (
+    FROM times QUALIFY row_number() OVER (PARTITION BY place, {pool}, slug ORDER BY x DESC, file, line) <= 3
+)
+SELECT place, env, project, type, slug, ts, x, wait, page, submit, verify, release, run_id, outcome, file, line
+FROM slow QUALIFY row_number() OVER (PARTITION BY place ORDER BY x DESC, file, line) <= {most}
+ORDER BY place, x DESC, file, line
 """
 
 
 def slowest(dataset: Dataset, judged: Sequence[Judged], page: Path) -> list[Slow]:
     """Return the slowest attempts of the judged releases, three of a form and side at most; links lead from `page`."""
     named = [one for one in judged if one.candidate is not None]
-    chosen = {"envs": [one.env for one in named], "releases": [one.candidate for one in named]}
+    asked = {"envs": [one.env for one in named], "releases": [one.candidate for one in named]}
+    fields = f"{_POOL}, slug, ts, wait, source, page, submit, verify, release, run_id, outcome, file, line"
+    query = _SLOW.format(chosen=_chosen(fields), pool=_POOL, most=MOST_SLOW)
     found = []
-    for _, side, value, rows in _SIDES:
-        query = _SLOW.format(pool=_POOL, value=value, rows=rows, most=MOST_SLOW)
-        for env, project, kind, slug, ts, x, wait, *ours, release, run, outcome, file, line in (
-            dataset.rows(query, chosen) if named else ()
-        ):
-            record, link = _record(file, line, page)
-            found.append(
-                Slow(tag=Tag(env, project, kind, slug), ts=iso(ts), side=side, seconds=x, parts=_parts(wait, ours),
-                     release=release, run_id=run, outcome=outcome, record=record, link=link)
-            )  # fmt: skip
+    for place, env, project, kind, slug, ts, x, wait, *ours, release, run, outcome, file, line in (
+        dataset.rows(query, asked) if named else ()
+    ):
+        _, side, *_ = _SIDES[place]
+        record, link = _record(file, line, page)
+        found.append(
+            Slow(tag=Tag(env, project, kind, slug), ts=iso(ts), side=side, seconds=x, parts=_parts(wait, ours),
+                 release=release, run_id=run, outcome=outcome, record=record, link=link)
+        )  # fmt: skip
     return found
 
 

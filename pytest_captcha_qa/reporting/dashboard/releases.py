@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from pytest_captcha_qa.errors import BaselineMissing, UnknownName
 from pytest_captcha_qa.reporting.comparison.references import PREVIOUS
@@ -18,12 +20,17 @@ MOST_ENVIRONMENTS = 24
 _ENVIRONMENTS = """
 SELECT env FROM runs WHERE env IS NOT NULL GROUP BY env ORDER BY max(started_at) DESC NULLS LAST, env
 """
+# Attempts are asked once for all that is said of releases: a question costs as much as what else it reads.
 _RELEASES = """
-SELECT env, release FROM (
-    SELECT env, coalesce(release, '') AS release, min(started_at) AS first FROM runs WHERE env IS NOT NULL GROUP BY ALL
+WITH known AS (
+    SELECT env, coalesce(release, '') AS release, 0 AS attempts, min(started_at) AS begun, NULL AS first, NULL AS last
+    FROM runs WHERE env IS NOT NULL GROUP BY ALL
     UNION ALL
-    SELECT env, coalesce(release, ''), min(ts) FROM attempts WHERE env IS NOT NULL GROUP BY ALL
-) GROUP BY env, release ORDER BY env, min(first) NULLS FIRST, release
+    SELECT env, coalesce(release, ''), count(*), min(ts), min(ts), max(ts)
+    FROM attempts WHERE env IS NOT NULL GROUP BY ALL
+)
+SELECT env, release, sum(attempts)::BIGINT, min(first), max(last) FROM known WHERE list_contains($envs, env)
+GROUP BY env, release ORDER BY env, min(begun) NULLS FIRST, release
 """
 _NEWEST = """
 SELECT env, release, max(started_at) AS last FROM runs
@@ -45,13 +52,25 @@ def environments(dataset: Dataset, wanted: str | None) -> tuple[list[str], int]:
     return [wanted], 0
 
 
-def ordered(dataset: Dataset, envs: Sequence[str]) -> dict[str, list[str]]:
-    """Return the releases of each environment, the oldest first; attempts without one have the release ''."""
-    found: dict[str, list[str]] = {env: [] for env in envs}
-    for env, release in dataset.rows(_RELEASES):
-        if env in found:
-            found[env].append(str(release))
-    return found
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A release of an environment, '' for none, with how many attempts are on record, and from when to when."""
+
+    env: str
+    release: str
+    attempts: int
+    first: datetime | None
+    last: datetime | None
+
+
+def known_releases(dataset: Dataset, envs: Sequence[str]) -> list[Known]:
+    """Return the releases of each environment, the oldest first."""
+    return [Known(*row) for row in dataset.rows(_RELEASES, {"envs": list(envs)})]
+
+
+def ordered(known: Sequence[Known], envs: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the releases of each environment."""
+    return {env: [one.release for one in known if one.env == env] for env in envs}
 
 
 def judged(

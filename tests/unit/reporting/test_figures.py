@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_captcha_qa.reporting.figures import Figures, figures
+from pytest_captcha_qa.reporting.figures import Figures, figures, figures_of
 
 MakeHistory = Callable[..., Any]
 RELEASE = {"release": "1.0"}
@@ -105,6 +105,17 @@ def test_groups_are_by_what_was_asked(history: MakeHistory) -> None:
     by_version = figures(dataset, by=["release", "worker_version"], where="release = ?", parameters=["1.0"])
     assert [(one.release, one.worker_version, one.attempts) for one in by_version] == [("1.0", "1", 2), ("1.0", "2", 2)]
     assert figures(dataset, by=[])[0].release is None
+
+
+def test_several_groupings_at_once_say_what_each_says_alone(history: MakeHistory) -> None:
+    lines = [
+        {"slug": slug, "worker_version": version, "wait": wait, "outcome": outcome}
+        for slug, wait in (("login", 4.0), ("signup", 9.0), ("signup", 11.0))
+        for version, outcome in (("1", "ok"), ("2", "failed"))
+    ]
+    dataset = history((RELEASE, lines), ({"release": "2.0"}, lines[:3]), ({"release": None}, lines[2:]))
+    groupings = [["release"], ["release", "form"], [], ["form", "worker_version"]]
+    assert figures_of(dataset, groupings) == [figures(dataset, by=by) for by in groupings]
 
 
 def test_an_interval_knows_that_failures_of_one_run_belong_together(history: MakeHistory) -> None:
