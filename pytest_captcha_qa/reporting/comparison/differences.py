@@ -22,15 +22,27 @@ class Difference:
     compared: Compared
 
 
-def differences(first: Samples, second: Samples, before: str, after: str) -> Iterator[Difference]:
-    """Yield the metrics that either side has, of the pools that both have; of each pool the forms that both have."""
+Known = dict[tuple[Pool, frozenset[str]], list[Difference]]
+"""What was found of some forms in a pool, of the same two sides."""
+
+
+def differences(first: Samples, second: Samples, before: str, after: str, known: Known) -> Iterator[Difference]:
+    """Yield the metrics that either side has, of the pools that both have; of each pool the forms that both have.
+
+    What is `known` is not compared again, and what is found is known from then on.
+    """
     for pool in sorted(set(first.pools) & set(second.pools), key=_order):
-        common = first.get(pool).forms & second.get(pool).forms
-        if common:
+        common = frozenset(first.get(pool).forms & second.get(pool).forms)
+        if common and (pool, common) not in known:
             one, two = first.get(pool).of(common), second.get(pool).of(common)
-            figures = one.figures(pool, before), two.figures(pool, after)
-            for metric, compared in (*_times(one, two), *_rates(one, two)):
-                yield Difference(pool, metric, *figures, compared)
+            known[pool, common] = list(_differences(pool, one, two, before, after))
+        yield from known.get((pool, common), ())
+
+
+def _differences(pool: Pool, one: Sample, two: Sample, before: str, after: str) -> Iterator[Difference]:
+    figures = one.figures(pool, before), two.figures(pool, after)
+    for metric, compared in (*_times(one, two), *_rates(one, two)):
+        yield Difference(pool, metric, *figures, compared)
 
 
 def _order(pool: Pool) -> tuple[str, ...]:

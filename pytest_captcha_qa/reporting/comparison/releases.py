@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_captcha_qa.errors import BaselineMissing
 from pytest_captcha_qa.model.metrics import Metric
 from pytest_captcha_qa.reporting.comparison.changes import lacking, sentence
-from pytest_captcha_qa.reporting.comparison.differences import Difference, differences
+from pytest_captcha_qa.reporting.comparison.differences import Difference, Known, differences
 from pytest_captcha_qa.reporting.comparison.reservations import reservations
 from pytest_captcha_qa.reporting.comparison.samples import FormRun, Source, measured, pooled
 from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
@@ -116,12 +116,13 @@ def compare_sources(
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Two sources and what they measured, read once for any number of comparisons of them."""
+    """Two sources and what they measured, read once for any number of comparisons; `known`: what those have found."""
 
     before: Source
     after: Source
     first: Sequence[tuple[Pool, FormRun]]
     second: Sequence[tuple[Pool, FormRun]]
+    known: Known = field(default_factory=dict)
 
 
 def read_sides(baseline: Source, candidate: Source) -> Sides:
@@ -144,7 +145,7 @@ def compare(
     rule = regression or Regression()
     first, second = pooled(sides.first, own_rule_forms), pooled(sides.second, own_rule_forms)
     names = (sides.before.env, sides.before.label, sides.after.label)
-    found = list(differences(first, second, *names[1:]))
+    found = list(differences(first, second, *names[1:], sides.known))
     judged = verdicts([one.compared for one in found], alpha=rule.alpha, min_effect=rule.min_effect)
     changes = (_change(one, *verdict, rule) for one, verdict in zip(found, judged, strict=True))
     notes = tuple(reservations(sides.before, sides.after, first, second))

@@ -17,9 +17,11 @@ from pytest_captcha_qa.reporting.comparison.releases import (
     Regression,
     ReleaseComparison,
     Source,
+    compare,
     compare_releases,
     compare_sources,
     previous_release,
+    read_sides,
     releases,
 )
 
@@ -148,6 +150,14 @@ def test_a_form_with_its_own_rule_is_judged_by_itself(history: MakeHistory) -> N
         "wait for the token of form 'signup' (turnstile, captchaai, live) is slower"
         in found.of(Change.WORSE)[0].sentence
     )
+
+
+def test_sides_that_were_read_once_may_be_pooled_in_several_ways(history: MakeHistory) -> None:
+    image = many("1.0", forms=("price",), captcha="image"), many("1.1", 12.0, forms=("price",), captcha="image")
+    dataset = history(*many("1.0"), *many("1.1", 15.0), *image[0], *image[1])
+    sides = read_sides(*(Source(dataset, "staging", release, release) for release in ("1.0", "1.1")))
+    for own in ((), ["signup"], ["signup", "login"], ()):
+        assert compare(sides, own_rule_forms=own) == compared(dataset, own_rule_forms=own)
 
 
 def test_key_modes_are_compared_by_themselves(history: MakeHistory) -> None:
