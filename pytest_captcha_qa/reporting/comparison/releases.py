@@ -10,7 +10,7 @@ from pytest_captcha_qa.model.metrics import Metric
 from pytest_captcha_qa.reporting.comparison.changes import lacking, sentence
 from pytest_captcha_qa.reporting.comparison.differences import Difference, Known, differences
 from pytest_captcha_qa.reporting.comparison.reservations import reservations
-from pytest_captcha_qa.reporting.comparison.samples import FormRun, Source, measured, pooled
+from pytest_captcha_qa.reporting.comparison.samples import Part, Source, measured, pooled
 from pytest_captcha_qa.reporting.figures import Figures, Pool, Rows
 from pytest_captcha_qa.reporting.stats.comparing import Change, verdicts
 
@@ -120,8 +120,8 @@ class Sides:
 
     before: Source
     after: Source
-    first: Sequence[tuple[Pool, FormRun]]
-    second: Sequence[tuple[Pool, FormRun]]
+    first: Sequence[Part]
+    second: Sequence[Part]
     known: Known = field(default_factory=dict)
 
 
@@ -132,7 +132,7 @@ def read_sides(baseline: Source, candidate: Source) -> Sides:
         BaselineMissing: the baseline has no record of that environment.
     """
     before, after = baseline.settled(), candidate.settled()
-    sides = Sides(before, after, measured(before), measured(after))
+    sides = Sides(before, after, *measured(before, after))
     if not sides.first:
         raise BaselineMissing(_missing(baseline))
     return sides
