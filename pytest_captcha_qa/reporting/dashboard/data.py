@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -48,24 +49,58 @@ class Compared:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What a page is about: its environments, how many are left out, their releases, and which of them are judged."""
+
+    envs: Sequence[str]
+    others: int
+    known: Sequence[Known]
+    releases: Mapping[str, Sequence[str]]
+    judged: Sequence[Judged]
+
+    @property
+    def first(self) -> datetime | None:
+        """When the first attempt was, None where none has a time."""
+        return min((one.first for one in self.known if one.first is not None), default=None)
+
+    @property
+    def last(self) -> datetime | None:
+        """When the last attempt was, None where none has a time."""
+        return max((one.last for one in self.known if one.last is not None), default=None)
+
+
+def _choose(dataset: Dataset, asked: Asked) -> _Chosen:
+    """Return what the page is about.
+
+    Raises:
+        UnknownName: the environment or a release has no record.
+        BaselineMissing: no environment has the baseline.
+    """
+    envs, others = environments(dataset, asked.env)
+    known = known_releases(dataset, envs)
+    releases = ordered(known, envs)
+    found = judged(dataset, releases, candidate=asked.candidate, baseline=asked.baseline)
+    return _Chosen(envs, others, known, releases, found)
+
+
 def collect(dataset: Dataset, asked: Asked) -> Dashboard:
     """Return the content of the page.
 
     Raises:
         UnknownName: the environment or a release has no record.
+        BaselineMissing: no environment has the baseline.
     """
-    envs, others = environments(dataset, asked.env)
-    known = known_releases(dataset, envs)
-    releases = ordered(known, envs)
-    chosen = judged(dataset, releases, candidate=asked.candidate, baseline=asked.baseline)
+    about = _choose(dataset, asked)
+    envs, others, chosen = about.envs, about.others, about.judged
     by_type, by_form = figures_of(dataset, [("release",), ("release", "form")])
     compared = {one.env: _compared(dataset, one, _several(by_form, one.env), asked) for one in chosen}
     rules = {one.env: _rules(dataset, one, asked) for one in chosen}
-    found = _shown(by_type, by_form, releases)
+    found = _shown(by_type, by_form, about.releases)
     pools, notes = _pools(found)
     grids = list(matrices(dataset, envs, asked.waiving))
     return replace(
-        _outline(dataset, known, releases, chosen, asked),
+        _outline(dataset, about, asked),
         headlines=sorted(_headlines(dataset, chosen, compared, grids, rules, asked), key=_badness),
         movers=movers(chain.from_iterable(one.changes for one in compared.values())),
         rules=list(chain.from_iterable(rules.values())),
@@ -85,29 +120,21 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
     )
 
 
-def _outline(
-    dataset: Dataset,
-    known: Sequence[Known],
-    releases: Mapping[str, Sequence[str]],
-    chosen: Sequence[Judged],
-    asked: Asked,
-) -> Dashboard:
+def _outline(dataset: Dataset, about: _Chosen, asked: Asked) -> Dashboard:
     """Return the page with what needs no statistics: what the records are, and what happened when."""
-    envs = list(releases)
+    envs = list(about.releases)
     [(runs,)] = dataset.rows(_RUNS, {"envs": envs})
-    first = min((one.first for one in known if one.first is not None), default=None)
-    last = max((one.last for one in known if one.last is not None), default=None)
     return Dashboard(
-        title=_title(chosen),
+        title=_title(about.judged),
         made=asked.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool=f"pytest-captcha-qa {__version__}",
-        attempts=sum(one.attempts for one in known),
+        attempts=sum(one.attempts for one in about.known),
         runs_count=runs,
-        first=queries.iso(first),
-        last=queries.iso(last),
-        releases=releases,
-        compared={one.env: (one.candidate, one.baseline) for one in chosen},
-        moments=queries.moments(dataset, envs, last - first if first is not None and last is not None else None),
+        first=queries.iso(about.first),
+        last=queries.iso(about.last),
+        releases=about.releases,
+        compared={one.env: (one.candidate, one.baseline) for one in about.judged},
+        moments=queries.moments(dataset, envs, about.first, about.last),
         runs=queries.runs(dataset, envs),
         problems=dataset.problems,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
@@ -120,12 +120,12 @@ _EVENT_KINDS = {
 _STEPS = ((14, "hour"), (500, "day"), (4000, "week"))
 
 
-def moments(dataset: Dataset, envs: Sequence[str], span: timedelta | None) -> list[Moment]:
+def moments(dataset: Dataset, envs: Sequence[str], first: datetime | None, last: datetime | None) -> list[Moment]:
     """Return outages and degradations, the oldest first, summed up by hour, day, week or month: as history is long.
 
-    `span`: how long it is, None where no attempt has a time.
+    `first` and `last`: when its attempts were, None where none has a time.
     """
-    asked: dict[str, Any] = {"envs": list(envs), "step": _step(span), "most": MOST_MOMENTS}
+    asked: dict[str, Any] = {"envs": list(envs), "step": _step(first, last), "most": MOST_MOMENTS}
     found = [
         Moment(tag=Tag(env, project, kind_of, _only(slugs)), start=iso(start), end=iso(end),
                kind=_FAULT_KINDS[fault][0], level=_FAULT_KINDS[fault][1], what=_forms(slugs), count=count)
@@ -147,8 +147,8 @@ def _forms(slugs: Sequence[str]) -> str:
     return some_of([shown(slug, 40) for slug in slugs])
 
 
-def _step(span: timedelta | None) -> str:
-    days = span.days if span is not None else 0
+def _step(first: datetime | None, last: datetime | None) -> str:
+    days = (last - first).days if first is not None and last is not None else 0
     return next((step for most, step in _STEPS if days < most), "month")
 
 
