@@ -22,45 +22,44 @@ class Difference:
     compared: Compared
 
 
-Known = dict[tuple[Pool, frozenset[str]], list[Difference]]
-"""What was found of some forms in a pool, of the same two sides."""
+Known = dict[tuple[Pool, frozenset[str], float], list[Difference]]
+"""What was found of some forms in a pool at an alpha, of the same two sides."""
 
 
-def differences(first: Samples, second: Samples, before: str, after: str, known: Known) -> Iterator[Difference]:
+def differences(
+    first: Samples, second: Samples, before: str, after: str, *, alpha: float, known: Known
+) -> Iterator[Difference]:
     """Yield the metrics that either side has, of the pools that both have; of each pool the forms that both have.
 
     What is `known` is not compared again, and what is found is known from then on.
     """
     for pool in sorted(set(first.pools) & set(second.pools), key=_order):
         common = frozenset(first.get(pool).forms & second.get(pool).forms)
-        if common and (pool, common) not in known:
+        key = pool, common, alpha
+        if common and key not in known:
             one, two = first.get(pool).of(common), second.get(pool).of(common)
-            known[pool, common] = list(_differences(pool, one, two, before, after))
-        yield from known.get((pool, common), ())
-
-
-def _differences(pool: Pool, one: Sample, two: Sample, before: str, after: str) -> Iterator[Difference]:
-    figures = one.figures(pool, before), two.figures(pool, after)
-    for metric, compared in (*_times(one, two), *_rates(one, two)):
-        yield Difference(pool, metric, *figures, compared)
+            figures = one.figures(pool, before), two.figures(pool, after)
+            found = (*_times(one, two, alpha), *_rates(one, two, alpha))
+            known[key] = [Difference(pool, metric, *figures, compared) for metric, compared in found]
+        yield from known.get(key, ())
 
 
 def _order(pool: Pool) -> tuple[str, ...]:
     return (pool.type, pool.form or "", pool.project, pool.provider, pool.key_mode, str(pool.time_scale))
 
 
-def _times(one: Sample, two: Sample) -> Iterator[tuple[Metric, Compared]]:
+def _times(one: Sample, two: Sample, alpha: float) -> Iterator[tuple[Metric, Compared]]:
     for metric in TIMES:
         if one.has(metric.name) or two.has(metric.name):
             scale = levels(one, two, metric.name)
-            yield metric, compare_times(one.times(metric.name, scale), two.times(metric.name, scale))
+            yield metric, compare_times(one.times(metric.name, scale), two.times(metric.name, scale), alpha=alpha)
 
 
-def _rates(one: Sample, two: Sample) -> Iterator[tuple[Metric, Compared]]:
+def _rates(one: Sample, two: Sample, alpha: float) -> Iterator[tuple[Metric, Compared]]:
     for name, went_wrong in (("verify_rate", _failed), ("resolve_share", _repeated)):
         before, after = went_wrong(one), went_wrong(two)
         if any(of for _, of in (*before, *after)):
-            metric, compared = METRICS[name], compare_rates(before, after)
+            metric, compared = METRICS[name], compare_rates(before, after, alpha=alpha)
             if compared.shift is not None and not metric.lower_is_better:
                 compared = replace(compared, shift=0.0 - compared.shift)  # not -0.0
             yield metric, compared

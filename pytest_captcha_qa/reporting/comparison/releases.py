@@ -145,7 +145,7 @@ def compare(
     rule = regression or Regression()
     first, second = pooled(sides.first, own_rule_forms), pooled(sides.second, own_rule_forms)
     names = (sides.before.env, sides.before.label, sides.after.label)
-    found = list(differences(first, second, *names[1:], sides.known))
+    found = list(differences(first, second, *names[1:], alpha=rule.alpha, known=sides.known))
     judged = verdicts([one.compared for one in found], alpha=rule.alpha, min_effect=rule.min_effect)
     changes = (_change(one, *verdict, rule) for one, verdict in zip(found, judged, strict=True))
     notes = tuple(reservations(sides.before, sides.after, first, second))

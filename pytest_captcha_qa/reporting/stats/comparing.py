@@ -49,8 +49,9 @@ class Compared:
     wrong (at least one percent of it is assumed for the baseline): above 0 is worse, and 0 is what is too small to
     matter (10 ms, one percentage point). `shift` is the change in the metric's own unit. `superiority`: the chance that
     a time of the candidate exceeds one of the baseline. `p_value` is two-sided. `steady_effect` and `steady_p`: as much
-    of it, and as unlikely, as stands without any single run; `least_p`: the smallest that so many runs can give then;
-    `reachable_p`: the smallest that these values can give, however they came.
+    of it, and as unlikely, as stands without any single run, 0 and 1 where `p_value` alone is too large for a change;
+    `least_p`: the smallest that so many runs can give then; `reachable_p`: the smallest that these values can give,
+    however they came.
     """
 
     effect: float | None = None
@@ -63,8 +64,11 @@ class Compared:
     reachable_p: float = 1.0
 
 
-def compare_times(baseline: Samples, candidate: Samples) -> Compared:
-    """Compare times by the ranks of all attempts together (Mann and Whitney), dealing out whole runs anew."""
+def compare_times(baseline: Samples, candidate: Samples, *, alpha: float = _HOPELESS) -> Compared:
+    """Compare times by the ranks of all attempts together (Mann and Whitney), dealing out whole runs anew.
+
+    `alpha`: what is less unlikely is no change, so that nobody asks whether it would stand without single runs.
+    """
     # Sums depend on their order by a rounding error, and records may be read in another one from history.
     before, after = ([np.sort(values) for values in usable(side)] for side in (baseline, candidate))
     if not (before and after):
@@ -80,12 +84,15 @@ def compare_times(baseline: Samples, candidate: Samples) -> Compared:
         _Side(after, table[len(before) :], typical),
         lambda one, two: _relative(one, two, floor=0.0, least=LEAST_SECONDS),
         lambda one, two: float(stats.mannwhitneyu(_thinned(one), _thinned(two)).pvalue),
+        alpha,
     )
     return replace(found, superiority=float(superiority))
 
 
-def compare_rates(baseline: Sequence[tuple[int, int]], candidate: Sequence[tuple[int, int]]) -> Compared:
-    """Compare shares of what went wrong, given for each run as (went wrong, of how many).
+def compare_rates(
+    baseline: Sequence[tuple[int, int]], candidate: Sequence[tuple[int, int]], *, alpha: float = _HOPELESS
+) -> Compared:
+    """Compare shares of what went wrong, given for each run as (went wrong, of how many); `alpha` as for times.
 
     Attempts of one run often go wrong together, so Fisher's exact test on attempts alone would cry wolf: what counts is
     the larger of its chance and that of dealing out whole runs anew.
@@ -98,6 +105,7 @@ def compare_rates(baseline: Sequence[tuple[int, int]], candidate: Sequence[tuple
         after,
         lambda one, two: _relative(one, two, floor=LEAST_SHARE, least=LEAST_SHARE),
         lambda one, two: float(stats.fisher_exact([_counts(two), _counts(one)]).pvalue),
+        alpha,
     )
 
 
@@ -196,6 +204,7 @@ def _compared(
     after: _Side,
     relative: Callable[[float, float], float],
     at_attempts: Callable[[Samples, Samples], float],
+    alpha: float,
 ) -> Compared:
     least = _least(len(before.runs), len(after.runs))
     shift = after.level - before.level
@@ -204,6 +213,19 @@ def _compared(
     found = Compared(effect, shift=shift, p_value=p, least_p=least, reachable_p=reachable)
     if least >= 1 or not effect or found.p_value > _HOPELESS:
         return found
+    found = replace(found, p_value=max(found.p_value, at_attempts(before.runs, after.runs)))
+    return found if found.p_value > alpha else _without_single_runs(found, before, after, relative, at_attempts)
+
+
+def _without_single_runs(
+    found: Compared,
+    before: _Side,
+    after: _Side,
+    relative: Callable[[float, float], float],
+    at_attempts: Callable[[Samples, Samples], float],
+) -> Compared:
+    """Return it with as much of it, and as unlikely, as stands without any single run."""
+    effect = relative(before.level, after.level)
     sign = 1.0 if effect > 0 else -1.0
     earlier, later = before.without_one(-sign), after.without_one(sign)
     fewer = [*((before, one) for one in later), *((one, after) for one in earlier)]
@@ -213,7 +235,6 @@ def _compared(
     return replace(
         found,
         steady_effect=sign * max(0.0, min(sign * effect, *effects)),
-        p_value=max(found.p_value, at_attempts(before.runs, after.runs)),
         steady_p=max(chances),
     )
 

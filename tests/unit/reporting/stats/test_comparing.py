@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -224,6 +224,16 @@ def test_a_drop_of_less_than_a_point_is_the_same() -> None:
     found = compare_rates([(10, 10_000)] * 20, [(80, 10_000)] * 20)
     assert found.p_value < 1e-4
     assert judged(found) is Change.SAME
+
+
+@settings(max_examples=40)
+@given(st.integers(6, 14), st.floats(0.8, 1.5), st.integers(0, 2**32 - 1))
+def test_what_is_asked_no_further_comes_to_the_same(number: int, slower: float, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    before, after = ([level * draw.gamma(9, 1 / 9, 6) for _ in range(number)] for level in (10, 10 * slower))
+    assert judged(compare_times(before, after, alpha=0.01)) is judged(compare_times(before, after))
+    failed, more = ([(int(draw.binomial(9, share)), 9) for _ in range(number)] for share in (0.1, 0.1 * slower**4))
+    assert judged(compare_rates(failed, more, alpha=0.01)) is judged(compare_rates(failed, more))
 
 
 ANY_RUNS = st.lists(st.lists(st.floats() | st.sampled_from([0.0, 1.0, 5.0]), max_size=4), max_size=9)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pytest_captcha_qa.reporting.stats import comparing
 from pytest_captcha_qa.reporting.stats.bounds import Bound, quantile_bound, rate_bound
-from pytest_captcha_qa.reporting.stats.comparing import Change, Compared, compare_rates, compare_times, verdicts
+from pytest_captcha_qa.reporting.stats.comparing import Change, Compared, verdicts
 
 ALPHA, MIN_EFFECT, SIGMA = 0.01, 0.15, 0.3
 FAST, FULL = 40, 2_000
@@ -19,6 +20,9 @@ FAST, FULL = 40, 2_000
 ANY = 1e-9
 # An honest share is further off than this once in a hundred thousand times.
 SURE = 1e-5
+
+compare_times = partial(comparing.compare_times, alpha=ALPHA)
+compare_rates = partial(comparing.compare_rates, alpha=ALPHA)
 
 Times = list[np.ndarray]
 Rates = list[tuple[int, int]]
