@@ -50,7 +50,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """What a page is about: its environments, how many are left out, their releases, and which of them are judged."""
 
     envs: Sequence[str]
@@ -70,7 +70,7 @@ class _Chosen:
         return max((one.last for one in self.known if one.last is not None), default=None)
 
 
-def _choose(dataset: Dataset, asked: Asked) -> _Chosen:
+def choose(dataset: Dataset, asked: Asked) -> Chosen:
     """Return what the page is about.
 
     Raises:
@@ -81,7 +81,7 @@ def _choose(dataset: Dataset, asked: Asked) -> _Chosen:
     known = known_releases(dataset, envs)
     releases = ordered(known, envs)
     found = judged(dataset, releases, candidate=asked.candidate, baseline=asked.baseline)
-    return _Chosen(envs, others, known, releases, found)
+    return Chosen(envs, others, known, releases, found)
 
 
 def collect(dataset: Dataset, asked: Asked) -> Dashboard:
@@ -91,7 +91,11 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
         UnknownName: the environment or a release has no record.
         BaselineMissing: no environment has the baseline.
     """
-    about = _choose(dataset, asked)
+    return gathered(dataset, choose(dataset, asked), asked)
+
+
+def gathered(dataset: Dataset, about: Chosen, asked: Asked) -> Dashboard:
+    """Return the content of a page about what was chosen."""
     envs, others, chosen = about.envs, about.others, about.judged
     by_type, by_form = figures_of(dataset, [("release",), ("release", "form")])
     compared = {one.env: _compared(dataset, one, _several(by_form, one.env), asked) for one in chosen}
@@ -120,7 +124,7 @@ def collect(dataset: Dataset, asked: Asked) -> Dashboard:
     )
 
 
-def _outline(dataset: Dataset, about: _Chosen, asked: Asked) -> Dashboard:
+def _outline(dataset: Dataset, about: Chosen, asked: Asked) -> Dashboard:
     """Return the page with what needs no statistics: what the records are, and what happened when."""
     envs = list(about.releases)
     [(runs,)] = dataset.rows(_RUNS, {"envs": envs})

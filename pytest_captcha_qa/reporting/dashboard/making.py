@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,13 +44,17 @@ def make_dashboard(sources: Sequence[Path], asked: Asked) -> Made:
     """
     import duckdb
 
-    from pytest_captcha_qa.reporting.dashboard.data import collect
-    from pytest_captcha_qa.reporting.dashboard.page import render
+    from pytest_captcha_qa.reporting.dashboard.data import choose, gathered
+    from pytest_captcha_qa.reporting.dashboard.page import bundle, render
     from pytest_captcha_qa.reporting.dataset import open_dataset
 
     try:
         with open_dataset(sources) as dataset:
-            page = collect(dataset, asked)
+            about = choose(dataset, asked)
+            # Vega's script takes a second to put together, and what does it leaves Python free meanwhile.
+            with ThreadPoolExecutor(1) as beside:
+                beside.submit(bundle)
+                page = gathered(dataset, about, asked)
     except duckdb.Error as failure:
         raise RecordError(f"the dashboard cannot be made of these records ({type(failure).__name__})") from None
     text = render(page).encode("utf-8", "backslashreplace")

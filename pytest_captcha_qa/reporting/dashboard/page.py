@@ -33,7 +33,7 @@ def render(page: Dashboard) -> str:
 
 
 def _rendered(page: Dashboard, totals: Mapping[Level, int]) -> str:
-    scripts = [_bundle(), _resource("page.js")]
+    scripts = [bundle(), _resource("page.js")]
     style = _resource("page.css")
     names = {name: page.choices(name) for name in DIMENSIONS.values()}
     embedded = {
@@ -65,7 +65,7 @@ def _attributes(tag: Tag, places: Mapping[str, Mapping[str, int]]) -> Markup:
 
 
 @cache
-def _bundle() -> str:
+def bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed with all they need, as one script."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
