@@ -1,1 +1,1 @@
-"""The command `captcha-qa`: one command a file, each parses, calls and answers with an exit code."""
+"""The command `captcha-qa`: a command a file, imported when asked for; each parses, calls and answers an exit code."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ import typer
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
 from pytest_captcha_qa.cli.proof_key import TeamKey, team_key
 from pytest_captcha_qa.cli.replacing import changes, moment
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.cli.values import one_of, whole
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
-from pytest_captcha_qa.config.settings import Settings
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.form import EnvKind
 from pytest_captcha_qa.model.url import UrlRefused
@@ -69,7 +67,7 @@ def authorise(
 ) -> None:
     """Make the signed file by which the environment ENV proves that it is yours."""
     with refusals_as_json(as_json):
-        settings = _settings(config)
+        settings = settings_here(captcha_config=config)
         environment = settings.environment(env)
         terms = ProofTerms(
             kind=_required_kind(environment),
@@ -85,11 +83,6 @@ def authorise(
         return
     for line in _report(made):
         typer.echo(line)
-
-
-def _settings(config: str | None) -> Settings:
-    here = Path.cwd()
-    return load(here, project_root(here), options={"captcha_config": config}, ini={}, environ=os.environ, prefix="--")
 
 
 def _origins(given: list[str] | None, environment: EnvironmentConfig) -> tuple[OriginPattern, ...]:

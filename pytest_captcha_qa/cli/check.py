@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,13 +11,13 @@ from typing import Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.config.disclosure import Disclosure
 from pytest_captcha_qa.config.explaining import Explained, explain
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.rows import Row, gate_rows, run_rows
 from pytest_captcha_qa.config.settings import Settings
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.wiring.extensions import Extension, extension_or_fault
@@ -37,7 +36,7 @@ def check(
 ) -> None:
     """Show the merged configuration and everything that would leave the network, without touching it."""
     with refusals_as_json(as_json, file=None, run=[], environments=[]):
-        settings = _settings(env, config)
+        settings = settings_here(captcha_env=env, captcha_config=config)
         explained = _explained(settings, form)
         extensions = {name: extension_or_fault(name, settings.folder) for name in settings.catalog.extensions}
     found = [*_problems(settings, explained), *extensions.values()]
@@ -67,12 +66,6 @@ def _missing_extra(environment: EnvironmentConfig) -> Iterator[str]:
     with suppress(ConfigError):  # an address that cannot be read is told as such
         if environment.store_address is not None:
             yield from unusable_store(environment.store_address)
-
-
-def _settings(env: str | None, config: str | None) -> Settings:
-    here = Path.cwd()
-    given = {"captcha_env": env, "captcha_config": config}
-    return load(here, project_root(here), options=given, ini={}, environ=os.environ, prefix="--")
 
 
 def _explained(settings: Settings, form: str | None) -> list[Explained]:

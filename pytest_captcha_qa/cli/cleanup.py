@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.config.options import option
 from pytest_captcha_qa.config.settings import Settings
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.model.record import EventLine
 from pytest_captcha_qa.ownership import KEY_VARIABLE
@@ -35,7 +33,9 @@ def cleanup(
 ) -> None:
     """Call the `cleanup` function of each form for what the run RUN created; without one, list it."""
     with refusals_as_json(as_json, run=run, created=[]):
-        settings = _settings(records, config, allow_production)
+        settings = settings_here(
+            captcha_records=records, captcha_config=config, captcha_allow_production=allow_production
+        )
         found = list(_cleaned(settings, _run(settings, run)))
     if as_json:
         print_json({"run": run, "created": [_summary(one) for one in found], "problems": _problems(found)})
@@ -45,12 +45,6 @@ def cleanup(
         for problem in _problems(found):
             typer.echo(f"error: {problem}", err=True)
     raise typer.Exit(strongest(one.error.exit_code for one in found if one.error is not None))
-
-
-def _settings(records: str | None, config: str | None, allow_production: list[str] | None) -> Settings:
-    here = Path.cwd()
-    given = {"captcha_records": records, "captcha_config": config, "captcha_allow_production": allow_production}
-    return load(here, project_root(here), options=given, ini={}, environ=os.environ, prefix="--")
 
 
 def _run(settings: Settings, run_id: str) -> Run:

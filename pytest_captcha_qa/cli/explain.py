@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
-from pytest_captcha_qa.config.sources import load, project_root
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.errors import ConfigError, UnknownName
 from pytest_captcha_qa.records.reading import Run, read
 from pytest_captcha_qa.reporting.explain import (
@@ -56,11 +55,8 @@ def _check_known(form: str, runs: Sequence[Run], gaps: Sequence[str]) -> None:
 
 def _owners(config: str | None) -> dict[tuple[str, str], str]:
     """Return who answers for a form in an environment; nothing without a configuration that can be read."""
-    here = Path.cwd()
     try:
-        settings = load(
-            here, project_root(here), options={"captcha_config": config}, ini={}, environ=os.environ, prefix="--"
-        )
+        settings = settings_here(captcha_config=config)
         environments = [settings.environment(name) for name in settings.catalog.environments]
     except ConfigError:
         if config is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,8 @@ from typing import Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.config.options import option
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.reporting.forgetting import Traces, erase, traces
 from pytest_captcha_qa.wiring.cleaning import created_in
@@ -34,7 +33,7 @@ def forget(
 ) -> None:
     """Erase the run RUN: its records and history, the evidence of its failures, its verdict; asks nothing."""
     with refusals_as_json(as_json, run=run, erased={}):
-        folder = _folder(records, config)
+        folder = settings_here(captcha_records=records, captcha_config=config).run.records
         found = traces(folder, run)
         _refuse(found, folder, cleaned=cleaned or dry_run, force=force or dry_run)
         if not dry_run:
@@ -45,12 +44,6 @@ def forget(
         for line in _report(found, "would erase" if dry_run else "erased"):
             typer.echo(line)
     raise typer.Exit(_STILL_THERE if found.left else 0)
-
-
-def _folder(records: str | None, config: str | None) -> Path:
-    here = Path.cwd()
-    given = {"captcha_records": records, "captcha_config": config}
-    return load(here, project_root(here), options=given, ini={}, environ=os.environ, prefix="--").run.records
 
 
 def _refuse(found: Traces, folder: Path, *, cleaned: bool, force: bool) -> None:

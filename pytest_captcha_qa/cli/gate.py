@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json, unread_or_not
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.cli.values import BASELINE, not_empty, one_of
-from pytest_captcha_qa.config.gate import line_of
-from pytest_captcha_qa.config.settings import Settings
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError, RecordError, UnknownName
 from pytest_captcha_qa.model.gate import GateMode, GateRules
 from pytest_captcha_qa.reporting.gate import github, gitlab
@@ -23,6 +21,9 @@ from pytest_captcha_qa.reporting.gate.subject import Asked
 from pytest_captcha_qa.reporting.gate.telling import GateAnswer, answer_json, answer_lines
 from pytest_captcha_qa.reporting.verdict_file import relative
 from pytest_captcha_qa.reporting.writing import write_json
+
+if TYPE_CHECKING:
+    from pytest_captcha_qa.config.settings import Settings
 
 _MODES = (GateMode.REPORT.value, GateMode.ENFORCE.value)
 
@@ -45,7 +46,7 @@ def gate(
     with refusals_as_json(as_object, codes=[], rules=[]):
         chosen = GateMode(one_of("--mode", mode, _MODES))
         env, release = not_empty("--env", env), not_empty("--release", release)
-        settings = _settings({"captcha_config": config, "captcha_baseline": baseline})
+        settings = settings_here(captcha_config=config, captcha_baseline=baseline)
         sources, ask = [Path(record) for record in records], _asking(settings, env, release)
         answer = GateAnswer(chosen, run_gate(sources, _rules(settings), ask, baseline=settings.run.baseline))
         if code_quality is not None and answer.result is not None:
@@ -63,11 +64,6 @@ def _tell(answer: GateAnswer, *, as_object: bool) -> None:
         return
     for line in answer_lines(answer):
         typer.echo(github.plain(line.text))
-
-
-def _settings(given: Mapping[str, object]) -> Settings:
-    here = Path.cwd()
-    return load(here, project_root(here), options=given, ini={}, environ=os.environ, prefix="--")
 
 
 def _rules(settings: Settings) -> GateRules:
@@ -117,6 +113,8 @@ def _environment(there: Sequence[str], asked: str | None, settings: Settings) ->
 
 def _locate(settings: Settings) -> Callable[[RuleResult], Place]:
     """Return what tells where in the configuration file a rule stands."""
+    from pytest_captcha_qa.config.gate import line_of
+
     document = settings.catalog.document
     path = relative(document.path, Path.cwd()) if document.path is not None else "captcha-qa.toml"
 

@@ -9,45 +9,43 @@ from typing import Annotated
 import typer
 
 from pytest_captcha_qa import __version__
-from pytest_captcha_qa.cli.authorise import authorise
-from pytest_captcha_qa.cli.check import check
-from pytest_captcha_qa.cli.cleanup import cleanup
-from pytest_captcha_qa.cli.compact import compact
-from pytest_captcha_qa.cli.compare import compare
-from pytest_captcha_qa.cli.explain import explain
-from pytest_captcha_qa.cli.forget import forget
-from pytest_captcha_qa.cli.gate import gate
-from pytest_captcha_qa.cli.report import report
-from pytest_captcha_qa.cli.sandbox import sandbox
-from pytest_captcha_qa.cli.standin import standin
-from pytest_captcha_qa.cli.state import state
+from pytest_captcha_qa.cli.lazily import LazyGroup
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
 from pytest_captcha_qa.reporting.wording import one_line
 
 USAGE_ERROR = ConfigError.exit_code
 _USAGE_ERROR_OF_TYPER = 2
 
+
+class Commands(LazyGroup):
+    """The commands there are; a new one is a module here and a line below."""
+
+    names = (
+        "authorise",
+        "check",
+        "cleanup",
+        "compact",
+        "compare",
+        "explain",
+        "forget",
+        "gate",
+        "report",
+        "sandbox",
+        "state",
+        "standin",
+    )
+
+
 # Markup and rich tracebacks off: a traceback with local variables could show a secret.
 app = typer.Typer(
     name="captcha-qa",
+    cls=Commands,
     help="QA of the CAPTCHA integration of your own staging forms.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(authorise)
-app.command()(check)
-app.command()(cleanup)
-app.command()(compact)
-app.command()(compare)
-app.command()(explain)
-app.command()(forget)
-app.command()(gate)
-app.command()(report)
-app.command()(sandbox)
-app.command()(state)
-app.command()(standin)
 
 
 def _print_version(wanted: bool) -> None:

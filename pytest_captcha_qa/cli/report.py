@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.cli.values import BASELINE
-from pytest_captcha_qa.config.settings import Settings
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.gate import ALPHA, MIN_EFFECT
 from pytest_captcha_qa.model.waiver import Waiver
@@ -24,6 +22,7 @@ from pytest_captcha_qa.reporting.gate.results import GateResult
 from pytest_captcha_qa.reporting.wording import one_line
 
 if TYPE_CHECKING:
+    from pytest_captcha_qa.config.settings import Settings
     from pytest_captcha_qa.reporting.dataset import Dataset
 
 
@@ -57,11 +56,8 @@ def report(
 
 def _settings(config: str | None) -> Settings | None:
     """Return the team's settings; None where none was named and what lies about cannot be used."""
-    here = Path.cwd()
     try:
-        return load(
-            here, project_root(here), options={"captcha_config": config}, ini={}, environ=os.environ, prefix="--"
-        )
+        return settings_here(captcha_config=config)
     except ConfigError:
         if config is not None:
             raise

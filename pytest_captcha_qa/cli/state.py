@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pytest_captcha_qa.cli.answers import print_json, refusals_as_json
+from pytest_captcha_qa.cli.settings import settings_here
 from pytest_captcha_qa.config.options import option
-from pytest_captcha_qa.config.sources import load, project_root
 from pytest_captcha_qa.reporting.numbers import seconds
 from pytest_captcha_qa.state.listing import KeyView
 from pytest_captcha_qa.state.sqlite import default_path
@@ -40,9 +38,7 @@ def state(
 
 
 def _place(env: str | None, config: str | None) -> StorePlace:
-    here = Path.cwd()
-    given = {"captcha_env": env, "captcha_config": config}
-    settings = load(here, project_root(here), options=given, ini={}, environ=os.environ, prefix="--")
+    settings = settings_here(captcha_env=env, captcha_config=config)
     shared = settings.environment().store_address if settings.run.env is not None else None
     return shared or default_path("state")
 

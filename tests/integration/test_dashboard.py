@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,16 +100,6 @@ def test_without_the_extra_report_names_it(
     assert main(["report", "records", "-o", "page.html"]) == 4
 
     assert "pip install 'pytest-captcha-qa[dashboard]'" in capsys.readouterr().err
-
-
-def test_the_command_line_imports_nothing_heavy_for_it(records: Path) -> None:
-    code = (
-        "import sys, pytest_captcha_qa.cli.main; print([n for n in ('altair', 'duckdb', 'scipy') if n in sys.modules])"
-    )
-
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-
-    assert ran.stdout.strip() == "[]"
 
 
 def test_a_run_writes_its_page_after_the_verdict(staging: Callable[..., Any]) -> None:
