@@ -13,14 +13,14 @@ from pytest_captcha_qa.conformance.patience import Patience
 from pytest_captcha_qa.conformance.place import Place
 from pytest_captcha_qa.conformance.vendor import Vendor
 from pytest_captcha_qa.engine.attempt import Attempt
-from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
+from pytest_captcha_qa.engine.ports import OpenedForm
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, PageError, Stopped, TargetUnavailable
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, KeyMode, Purpose
 from pytest_captcha_qa.model.draft import Draft, Edited
 from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
-from pytest_captcha_qa.model.identity import Identity, placeholder_values
+from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.probing import ProbeVerdict
 from pytest_captcha_qa.model.seen import SeenPage
 from pytest_captcha_qa.model.token import Solution
@@ -225,10 +225,8 @@ class Trial:
         """Return it as unsafe if the effect that `confirm` shows comes within its seconds."""
         confirm, services = self.form.confirm, self.services
         assert confirm is not None, "the probe asks for it"
-        context = placeholder_values(attempt.identity, run_id=services.about.run_id, env=services.about.env)
-        question = EffectQuestion(self.form, attempt.page.page, attempt.identity, context)
         deadline = Deadline(confirm.within, what="looking for an effect", now=services.clock.monotonic)
-        while services.effects.lacking(question, deadline) is not None:
+        while services.effects.lacking(attempt.visit.effect_question, deadline) is not None:
             if deadline.remaining() <= _LOOK_EVERY:
                 return judged.saying(f"{judged.reason} and had no effect within {confirm.within:g} s")
             self.wait(_LOOK_EVERY)
@@ -265,7 +263,7 @@ class Trial:
                 raise
             return Control(error.message, silent=isinstance(error, _SILENT))
         if outcome.ok:
-            return Control(None, token.replayed(), services, attempt.page.challenge, attempt.identity)
+            return Control(None, token.replayed(), services, attempt.visit.page.challenge, attempt.identity)
         self.harm.give_back()
         return self._controlled() if self._patience.waited(attempt.answer) else Control(outcome.verdict.reason)
 
@@ -283,7 +281,7 @@ class Trial:
         with Attempt(self._request(form), services, identity=services.identity()) as attempt:
             attempt.start()
             attempt.open()
-            return attempt.page.challenge, attempt.obtain().take()
+            return attempt.visit.page.challenge, attempt.obtain().take()
 
     @property
     def others(self) -> list[FormSpec]:

@@ -8,30 +8,31 @@ from dataclasses import replace
 from types import TracebackType
 from uuid import uuid4
 
-from pytest_captcha_qa.engine import events
-from pytest_captcha_qa.engine.around import judge_effect, wait_for_turn
 from pytest_captcha_qa.engine.blame import Judgement, in_words, judge_answer, judge_verdict
-from pytest_captcha_qa.engine.confirming import anew, confirm
-from pytest_captcha_qa.engine.keys import InHand, SharedKey, key_of, times_of
-from pytest_captcha_qa.engine.obtaining import Order
-from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
-from pytest_captcha_qa.engine.recording import Ended, attempt_line, outcome_of, seconds_by_step, started_line
+from pytest_captcha_qa.engine.confirming import anew, confirm, person_of_second, request_of_second
+from pytest_captcha_qa.engine.keys import InHand, SharedKey, order_of
+from pytest_captcha_qa.engine.ports import OpenedForm
+from pytest_captcha_qa.engine.recording import (
+    Ended,
+    attempt_line,
+    outcome_of,
+    seconds_by_step,
+    started_line,
+    write_extended,
+)
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.steps import Steps
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.engine.task import Tally
-from pytest_captcha_qa.errors import ConfigError, UnknownName
-from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, Verdict, VerifyStatus
+from pytest_captcha_qa.engine.visiting import Visit
+from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, VerifyStatus
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Edited
-from pytest_captcha_qa.model.form import Answer, Effect, VerifyVia
-from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
+from pytest_captcha_qa.model.form import Answer, VerifyVia
+from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import total_budget
-from pytest_captcha_qa.model.record import AttemptLine, timestamp
+from pytest_captcha_qa.model.record import timestamp
 from pytest_captcha_qa.model.token import Solution, Token
-
-# Far from the numbers that the attempts of a test get.
-_CONFIRMATION_NUMBER = 99
 
 
 def run_attempt(
@@ -63,11 +64,9 @@ class Attempt:
     """One attempt in progress. Its steps may be called one by one; leaving it records it."""
 
     def __init__(self, request: AttemptRequest, services: Services, *, identity: Identity | None = None) -> None:
-        if request.form not in services.forms:
-            raise _unknown_form(request.form, services)
         self.id = uuid4().hex
         self.request = request
-        self.form = services.forms[request.form]
+        self.form = services.form(request.form)
         self.phase = Phase.CREATED
         self.expect = Expect.ACCEPT
         self.identity = identity or services.identity()
@@ -78,7 +77,7 @@ class Attempt:
         self._about = services.about
         seconds = request.timeout or total_budget(facts(self.form.type), services.timeouts)
         self._steps = Steps(self.form.slug, seconds, services.clock)
-        self._page: OpenedForm | None = None
+        self._visit: Visit | None = None
         self._hand: InHand | None = None
         self._lent = False
         self._outcome: Outcome | None = None
@@ -97,15 +96,15 @@ class Attempt:
             url = self._services.page_of(self.form)
             self._services.grants.grant(url)
             self.phase = Phase.AUTHORISED
-            self._page = self._services.driver.open(self.form, url, self._services.grants, deadline, self.identity)
-            self.phase = Phase.OPENED
+            page = self._services.driver.open(self.form, url, self._services.grants, deadline, self.identity)
+            self._stand_before(page)
         # Outside of the step: what the team's code takes is no time of the site.
-        self._services.extensions.opened(self.form, self._page.page)
-        return self._page
+        self._services.extensions.opened(self.form, page.page)
+        return page
 
     def share_page(self, other: Attempt) -> None:
         """Go on with the page another attempt has opened, as a second submit of the same page does."""
-        self._page, self.phase = other.page, Phase.OPENED
+        self._stand_before(other.visit.page)
         self._steps.exchanges.share(other._steps.exchanges, "page")
 
     @property
@@ -118,10 +117,10 @@ class Attempt:
         self.request = replace(self.request, ordinal=ordinal)
 
     @property
-    def page(self) -> OpenedForm:
-        """The opened page."""
-        assert self._page is not None, "open() comes first"
-        return self._page
+    def visit(self) -> Visit:
+        """What can be done at the opened form."""
+        assert self._visit is not None, "open() comes first"
+        return self._visit
 
     def check_fields(self, fields: Mapping[str, str]) -> None:
         """Return quietly if the opened form takes these fields: a mistyped name shall cost no token.
@@ -129,14 +128,15 @@ class Attempt:
         Raises:
             ConfigError: one that the form does not have.
         """
-        self.page.check_fields(fields)
+        self.visit.page.check_fields(fields)
 
     def obtain(self, shared: SharedKey | None = None) -> Token:
         """Return the token of this attempt's key, or of a shared one: reused, resumed or solved."""
         obtainer = self._services.obtainer
         with self._step("blocked") as deadline:
-            self._services.provider.supports(self.page.challenge)
-            held = obtainer.obtain(self._order(shared, deadline), self.tally, shared.claimed if shared else None)
+            order = order_of(self._services, self.form, self.request, self.visit.page, deadline, shared)
+            self._services.provider.supports(order.challenge)
+            held = obtainer.obtain(order, self.tally, shared.claimed if shared else None)
             self.token = obtainer.token(held, self.tally)
             self._hand = InHand(self._services, self.form, self.token, held, shared)
             self.phase = Phase.OBTAINED
@@ -166,19 +166,19 @@ class Attempt:
         Of a form that answers the same either way, the lookup tells. `edited`: how a probe changes the submit.
         """
         self.expect = Expect.REFUSE
-        self._await_turn()
+        self.visit.await_turn()
         called = edited.called if edited else in_words(sent)
         judgement = judge_answer(self.form, self._post(sent, fields or {}, edited), Expect.REFUSE, called)
         if self.form.verify.via is VerifyVia.LOOKUP and judgement.verdict.status is VerifyStatus.PASS:
-            judgement = judge_verdict(self.form, self._ask_verifier(None), Expect.REFUSE, called)
+            judgement = judge_verdict(self.form, self.visit.ask_verifier(None), Expect.REFUSE, called)
         if judgement.verdict.status is VerifyStatus.PASS:  # what should have been refused has its effect all the same
-            self._tell_created()
+            self.visit.tell_created()
         return self._conclude(judgement)
 
     def verify_expecting_refusal(self, sent: Solution) -> Outcome:
         """Return whether the endpoint or the vendor refuses what is sent as a token; the store is not touched."""
         self.expect = Expect.REFUSE
-        return self._conclude(judge_verdict(self.form, self._ask_verifier(sent), Expect.REFUSE, in_words(sent)))
+        return self._conclude(judge_verdict(self.form, self.visit.ask_verifier(sent), Expect.REFUSE, in_words(sent)))
 
     def verify_token(self) -> Outcome:
         """Return what the endpoint or the vendor says of this attempt's token; the form is not submitted.
@@ -213,17 +213,10 @@ class Attempt:
         self.phase = Phase.RECORDED
         held = self._hand.held if self._hand is not None and not self._lent else None
         ended = Ended(self._outcome, error, held, self.tally, self._all_seconds())
-        line = self._written(attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now()))
+        line = attempt_line(self._about, self.request, self.form, ended, id=self.id, ts=self._now())
+        line = write_extended(line, self._services.extensions, self._services.records)
         if self._outcome.fault is not None:
             self._services.evidence.keep(line, self._outcome, self._steps.exchanges.kept)
-
-    def _written(self, line: AttemptLine) -> AttemptLine:
-        """Write the line with what extensions add to it; without it, if an interrupt ends them."""
-        try:
-            line = replace(line, extra=self._services.extensions.extra(line))
-        finally:
-            self._services.records.write(line)
-        return line
 
     # A refused token gets a second one beside it.
 
@@ -238,14 +231,9 @@ class Attempt:
         return confirm(first, lambda: again(self._with_another_token()), self.form, self._services, task_id=task_id)
 
     def _with_another_token(self) -> Attempt:
-        """Return an attempt on the form's freshly opened page with a token of its own key; it is recorded as this one.
-
-        The form may have kept what the first submit said of the person, where only a lookup tells of the refusal.
-        """
-        kept = self.form.verify.via is VerifyVia.LOOKUP
-        identity = self.identity.numbered(_CONFIRMATION_NUMBER) if kept else self.identity
-        request = replace(self.request, subject=f"{self.request.subject} confirmation", fresh=True)
-        another = Attempt(request, self._services, identity=identity)
+        """Return an attempt on the form, freshly opened, with a token of its own key; it is recorded as this one."""
+        person = person_of_second(self.form, self.identity)
+        another = Attempt(request_of_second(self.request), self._services, identity=person)
         another.phase, another.tally, another._steps = Phase.STARTED, self.tally, self._steps
         shared = self._hand.shared if self._hand is not None else None
         another.open()
@@ -255,63 +243,35 @@ class Attempt:
 
     # How the steps are done.
 
+    def _stand_before(self, page: OpenedForm) -> None:
+        self._visit = Visit(self.form, page, self.identity, self._services, self._step)
+        self.phase = Phase.OPENED
+
     def _submitted(self, fields: Mapping[str, str] | None) -> Judgement:
-        self._await_turn()
+        self.visit.await_turn()
         solution = self._spend()
-        assert self._hand is not None, "obtain() comes first"
-        with self._hand.given_back_if_unsent():
+        with self._in_hand.given_back_if_unsent():
             answer = self._post(solution, fields or {})
         judgement = judge_answer(self.form, answer, Expect.ACCEPT)
-        return self._looked_up(judgement) if judgement.result is Result.OK else judgement
+        return self.visit.looked_up(judgement) if judgement.result is Result.OK else judgement
 
     def _verified(self) -> Judgement:
-        return judge_verdict(self.form, self._ask_verifier(self._spend()), Expect.ACCEPT)
+        return judge_verdict(self.form, self.visit.ask_verifier(self._spend()), Expect.ACCEPT)
 
-    def _await_turn(self) -> None:
-        """Wait as the form's rate asks, before the token is spent: it may expire meanwhile and is made anew then."""
-        if self.form.spacing:
-            with self._step("rate") as deadline:
-                wait_for_turn(self.form, self.page.page.origin, self._services.obtainer, deadline)
+    @property
+    def _in_hand(self) -> InHand:
+        assert self._hand is not None, "obtain() comes first"
+        return self._hand
 
     def _spend(self) -> Solution:
         """Consume the token; one that has expired is made anew in what is left of the attempt's seconds."""
-        assert self.token is not None, "obtain() comes first"
         with self._step("blocked") as deadline:
-            try:
-                return self.token.take(within=deadline.remaining())
-            except ValueError as before:
-                raise ConfigError(
-                    f"this token of form {self.form.slug!r} cannot be submitted, {before}: ask captcha_token for "
-                    "another, or see it refused with expect='refuse'"
-                ) from None
+            return self._in_hand.spend(deadline)
 
-    def _post(self, solution: Solution | None, fields: Mapping[str, str], edited: Edited | None = None) -> Answer:
-        page, filled, grants = self.page, self._fields(fields), self._services.grants
-        with self._step("submit", self._services.timeouts.submit) as deadline:
-            if edited is None:
-                self.answer = page.submit(solution, filled, grants, deadline)
-            else:
-                self.answer = page.send(edited.edit(page.draft(solution, filled)), grants, deadline)
-            self.phase = Phase.SUBMITTED
+    def _post(self, sent: Solution | None, fields: Mapping[str, str], edited: Edited | None = None) -> Answer:
+        self.answer = self.visit.post(sent, fields, edited)
+        self.phase = Phase.SUBMITTED
         return self.answer
-
-    def _looked_up(self, accepted: Judgement) -> Judgement:
-        """Return what the backend recorded of an accepted submit and whether that had its effect, as configured."""
-        self._tell_created()
-        if self.form.verify.via is VerifyVia.LOOKUP:
-            accepted = judge_verdict(self.form, self._ask_verifier(None), Expect.ACCEPT)
-        if self.form.confirm is None or accepted.result is not Result.OK:
-            return accepted
-        question = EffectQuestion(self.form, self.page.page, self.identity, self._placeholders())
-        with self._step("confirm", self.form.confirm.within) as deadline:
-            return judge_effect(accepted, question, self._services.effects, self._services.obtainer.stop, deadline)
-
-    def _ask_verifier(self, solution: Solution | None) -> Verdict:
-        context = self._placeholders()
-        with self._step("verify", self._services.timeouts.verify) as deadline:
-            return self._services.verifier_of(self.form).verify(
-                self.form, self.page.challenge, solution, context, self._services.grants, deadline
-            )
 
     def _conclude(self, judgement: Judgement) -> Outcome:
         self.phase = Phase.VERIFIED
@@ -322,36 +282,7 @@ class Attempt:
 
     def _close_key(self, judgement: Judgement) -> None:
         if self._hand is not None:
-            self._hand.close(judgement, self.page.challenge)
-
-    def _tell_created(self) -> None:
-        made = [effect for effect in self.form.effects if effect is not Effect.NONE]
-        if made:
-            data = {"slug": self.form.slug, "effects": ",".join(made), "identity": self.identity.id}
-            if self.form.cleanup is not None:  # who removes it needs to know what it is called on the site
-                data |= {"email": self.identity.email, "username": self.identity.username}
-            self._services.emit(events.Event(events.CREATED, data))
-
-    def _order(self, shared: SharedKey | None, deadline: Deadline) -> Order:
-        site, request = self.page.page.origin, self.request
-        own = key_of(self._services, self.form, site, subject=request.subject, ordinal=request.ordinal)
-        return Order(
-            key=shared.key if shared else own,
-            challenge=self.page.challenge,
-            grants=self._services.grants,
-            times=times_of(self._services, self.form),
-            deadline=deadline,
-            fresh=request.fresh,
-            shared_as=shared.fingerprint if shared else None,
-        )
-
-    def _placeholders(self) -> dict[str, str]:
-        return placeholder_values(self.identity, run_id=self._about.run_id, env=self._about.env)
-
-    def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
-        values = self._placeholders()
-        configured = {name: fill(template, values) for name, template in self.form.templates.items()}
-        return configured | dict(self._services.field_values(self.form)) | dict(given)
+            self._hand.close(judgement, self.visit.page.challenge)
 
     @contextmanager
     def _step(self, name: str, at_most: float | None = None) -> Iterator[Deadline]:
@@ -365,7 +296,3 @@ class Attempt:
 
     def _now(self) -> str:
         return timestamp(self._services.clock.utc())
-
-
-def _unknown_form(name: str, services: Services) -> ConfigError:
-    return UnknownName.among("form", name, services.forms, where=f"environment {services.about.env!r}")

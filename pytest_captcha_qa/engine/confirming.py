@@ -18,8 +18,9 @@ from pytest_captcha_qa.errors import (
     TargetUnavailable,
     VerifierError,
 )
-from pytest_captcha_qa.model.attempt import Result
-from pytest_captcha_qa.model.form import FormSpec
+from pytest_captcha_qa.model.attempt import AttemptRequest, Result
+from pytest_captcha_qa.model.form import FormSpec, VerifyVia
+from pytest_captcha_qa.model.identity import Identity
 
 # What may keep a second token from being tried; the first one's refusal then says nothing about the form.
 _UNCONFIRMED = (
@@ -31,6 +32,8 @@ _UNCONFIRMED = (
     VerifierError,
     StoreError,
 )
+# Far from the numbers that the attempts of a test get.
+_NUMBER = 99
 
 
 def confirm(
@@ -70,6 +73,19 @@ def anew(first: Judgement, second: Callable[[], Judgement], form: FormSpec, serv
     except _UNCONFIRMED as error:
         told = unconfirmed(first, f"{error.message}; it may have been used before the store was restarted")
         return replace(told, code=None)
+
+
+def request_of_second(request: AttemptRequest) -> AttemptRequest:
+    """Return the request for a second token, beside the first one's key."""
+    return replace(request, subject=f"{request.subject} confirmation", fresh=True)
+
+
+def person_of_second(form: FormSpec, first: Identity) -> Identity:
+    """Return who submits the second token: the same person, but where only a lookup tells of a refusal.
+
+    There the form may have kept what the first submit said of the person.
+    """
+    return first.numbered(_NUMBER) if form.verify.via is VerifyVia.LOOKUP else first
 
 
 def _control(form: FormSpec, services: Services) -> Control:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.blame import Judgement
 from pytest_captcha_qa.engine.feedback import tell_provider
-from pytest_captcha_qa.engine.obtaining import Held
-from pytest_captcha_qa.engine.ports import Granted, Resume
+from pytest_captcha_qa.engine.obtaining import Held, Order
+from pytest_captcha_qa.engine.ports import Granted, OpenedForm, Resume
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import (
@@ -22,11 +22,18 @@ from pytest_captcha_qa.errors import (
     StoreUnavailable,
     TargetUnavailable,
 )
-from pytest_captcha_qa.model.attempt import AttemptKey, Fingerprint, KeyMode, Result, VerifyStatus
+from pytest_captcha_qa.model.attempt import (
+    AttemptKey,
+    AttemptRequest,
+    Fingerprint,
+    KeyMode,
+    Result,
+    VerifyStatus,
+)
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.form import Challenge, FormSpec
 from pytest_captcha_qa.model.policy import KeyTimes
-from pytest_captcha_qa.model.token import Token
+from pytest_captcha_qa.model.token import Solution, Token
 from pytest_captcha_qa.model.url import Origin
 
 
@@ -60,6 +67,27 @@ def times_of(services: Services, form: FormSpec) -> KeyTimes:
     )
 
 
+def order_of(
+    services: Services,
+    form: FormSpec,
+    request: AttemptRequest,
+    page: OpenedForm,
+    deadline: Deadline,
+    shared: SharedKey | None = None,
+) -> Order:
+    """Return the order of a token for the opened page, under the request's own key or the shared one."""
+    own = key_of(services, form, page.page.origin, subject=request.subject, ordinal=request.ordinal)
+    return Order(
+        key=shared.key if shared else own,
+        challenge=page.challenge,
+        grants=services.grants,
+        times=times_of(services, form),
+        deadline=deadline,
+        fresh=request.fresh,
+        shared_as=shared.fingerprint if shared else None,
+    )
+
+
 @dataclass
 class InHand:
     """The token an attempt holds, and its key; `shared` if its success opens a session for many."""
@@ -74,6 +102,20 @@ class InHand:
     def task_id(self) -> str | None:
         """The provider's task behind the token."""
         return self.held.ready.solution.task_id
+
+    def spend(self, deadline: Deadline) -> Solution:
+        """Consume the token; one that has expired is made anew until the deadline.
+
+        Raises:
+            ConfigError: it was sent before, or its text was given out.
+        """
+        try:
+            return self.token.take(within=deadline.remaining())
+        except ValueError as before:
+            raise ConfigError(
+                f"this token of form {self.form.slug!r} cannot be submitted, {before}: ask captcha_token for another, "
+                "or see it refused with expect='refuse'"
+            ) from None
 
     @contextmanager
     def given_back_if_unsent(self) -> Iterator[None]:

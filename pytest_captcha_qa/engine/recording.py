@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pytest_captcha_qa.engine.extending import Extensions
 from pytest_captcha_qa.engine.obtaining import Held
+from pytest_captcha_qa.engine.ports import RecordSink
 from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import CaptchaQAError, PageError, TargetUnavailable, VerifierError
 from pytest_captcha_qa.model.attempt import (
@@ -118,6 +120,15 @@ def attempt_line(
         nodeid=request.nodeid,
         price=tally.price,
     )
+
+
+def write_extended(line: AttemptLine, extensions: Extensions, records: RecordSink) -> AttemptLine:
+    """Write the line with what extensions add to it and return it so; without it, if an interrupt ends them."""
+    try:
+        line = replace(line, extra=extensions.extra(line))
+    finally:
+        records.write(line)
+    return line
 
 
 def seconds_by_step(steps: Mapping[str, float], tally: Tally) -> dict[str, float]:

@@ -22,6 +22,7 @@ from pytest_captcha_qa.engine.ports import (
 )
 from pytest_captcha_qa.engine.pulse import Pulse, ThreadPulse
 from pytest_captcha_qa.engine.recording import About
+from pytest_captcha_qa.errors import UnknownName
 from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import Timeouts
@@ -63,3 +64,13 @@ class Services:
     extensions: Extensions = field(default_factory=NoExtensions)
     pulse: Pulse = field(default_factory=ThreadPulse)
     reports: bool = False
+
+    def form(self, name: str) -> FormSpec:
+        """Return the form of that name.
+
+        Raises:
+            UnknownName: there is none; it tells the nearest.
+        """
+        if name not in self.forms:
+            raise UnknownName.among("form", name, self.forms, where=f"environment {self.about.env!r}")
+        return self.forms[name]

@@ -28,7 +28,6 @@ from pytest_captcha_qa.errors import (
     StoreUnavailable,
     TargetUnavailable,
     TaskUnknown,
-    UnknownName,
 )
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, Fingerprint, Outcome
 from pytest_captcha_qa.model.captcha import Binding, facts
@@ -66,14 +65,11 @@ class SharedLogin:
         Raises:
             ConfigError: there is no such form, or nothing is submitted in its verification, so nobody is logged in.
         """
-        if request.form not in services.forms:
-            where = f"environment {services.about.env!r}"
-            raise UnknownName.among("form", request.form, services.forms, where=where)
         self._request = replace(request, fresh=False)
         self._services = replace(services, retry_interval=_REMEMBERED)
         self._limits = services.obtainer.solver.admission.limits
         self._fields = fields
-        self._form = services.forms[request.form]
+        self._form = services.form(request.form)
         if not self._form.verify.via.submits_form:
             raise ConfigError(
                 f"form {request.form!r} is verified via {self._form.verify.via!s}, which does not submit it, so it "

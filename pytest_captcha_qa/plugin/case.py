@@ -35,13 +35,13 @@ class FormPage:
         self._attempt = attempt
         self.form = attempt.form.name
         self.type = str(attempt.form.type)
-        self.sitekey = attempt.page.challenge.sitekey
-        self.url = attempt.page.page.without_query
+        self.sitekey = attempt.visit.page.challenge.sitekey
+        self.url = attempt.visit.page.page.without_query
 
     @property
     def challenge(self) -> Challenge:
         """What the page shows of its captcha."""
-        return self._attempt.page.challenge
+        return self._attempt.visit.page.challenge
 
     def submit(self, *, token: Token | str | None = None, expect: str = "accept", **fields: str) -> Outcome:
         """Return whether the site did what is expected with the form.

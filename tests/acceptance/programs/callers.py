@@ -81,7 +81,8 @@ class Callers:
     def _submit(self, attempt: Attempt) -> None:
         crash = self._told["crash"]
         if crash is not None:
-            attempt._page = CrashingPage(attempt.page, after_post=crash == "after the post")  # type: ignore[assignment]
+            page = CrashingPage(attempt.visit.page, after_post=crash == "after the post")
+            attempt.visit.page = page  # type: ignore[assignment]
         attempt.submit()
 
     def _gate(self, name: str) -> threading.Barrier:

@@ -142,26 +142,6 @@ def _watch(bench: Bench, cls: type[ScriptedForm]) -> None:
     bench.driver = Driver(bench.driver.answers)
 
 
-def test_the_forms_fields_are_filled_from_the_identity(bench: Bench) -> None:
-    bench.forms = [form(fields={"email": "{identity.email}", "note": "run {run_id} in {env}"})]
-
-    _run(bench)
-
-    [(sent, fields)] = bench.driver.opened[0].posted
-    assert sent is not None
-    assert fields["email"].endswith("@example.com")
-    assert fields["note"] == "run run in test"
-
-
-def test_given_fields_override_the_configured_ones(bench: Bench) -> None:
-    bench.forms = [form(fields={"email": "{identity.email}", "name": "N"})]
-    with _opened(bench) as attempt:
-        attempt.obtain()
-        attempt.submit({"email": "own@example.com"})
-
-    assert bench.driver.opened[0].posted[0][1] == {"email": "own@example.com", "name": "N"}
-
-
 def test_a_field_that_the_form_does_not_have_costs_no_token(bench: Bench) -> None:
     bench.driver.names = ["email", "name"]
 
@@ -180,17 +160,6 @@ def test_fields_of_a_form_that_is_not_submitted_are_not_asked_for(bench: Bench) 
     bench.driver.names = []
 
     assert run_attempt(SIGNUP, bench.services(), fields={"email": "x"})
-
-
-def test_what_a_variable_holds_is_filled_in_and_a_test_may_give_another_value(bench: Bench) -> None:
-    bench.forms = [form(fields={"user": "qa", "password": ""})]
-    services = replace(bench.services(), field_values=lambda form: {"password": "from a variable"})
-
-    _run(bench, services=services)
-    run_attempt(SIGNUP, services, fields={"password": "another"})
-
-    posted = [fields for opened in bench.driver.opened for _, fields in opened.posted]
-    assert posted == [{"user": "qa", "password": "from a variable"}, {"user": "qa", "password": "another"}]
 
 
 def test_a_second_attempt_of_a_test_gets_the_next_token(bench: Bench) -> None:
@@ -224,24 +193,6 @@ def test_an_unknown_form_is_refused_with_the_nearest_name_and_no_record(bench: B
         _run(bench, AttemptRequest("sing-up", "subject"))
 
     assert bench.records.lines == []
-
-
-def test_what_a_success_leaves_on_the_site_is_told(bench: Bench) -> None:
-    bench.forms = [form(effects=(Effect.ACCOUNT, Effect.MAIL))]
-
-    _run(bench)
-
-    [created] = [event for event in bench.events if event.name == events.CREATED]
-    assert (created.data["effects"], created.data["slug"]) == ("account,mail", "signup")
-
-
-@pytest.mark.parametrize("effects", [(), (Effect.NONE,)])
-def test_a_success_without_effects_leaves_nothing_to_tell(bench: Bench, effects: tuple[Effect, ...]) -> None:
-    bench.forms = [form(effects=effects)]
-
-    _run(bench)
-
-    assert bench.events == []
 
 
 # Verdicts are values, and every one is recorded.
