@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         parts = [part for part, wanted in asked.items() if wanted]
         config.pluginmanager.register(SuiteHooks(parts, with_environment=chosen), "captcha-qa-suite")
     if options.early(config, "captcha_env"):
-        from pytest_captcha_qa.plugin.active import activate
+        from pytest_captcha_qa.plugin.activating import activate
 
         activate(config)
 

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.config import ci, sources
 from pytest_captcha_qa.config.options import Outage
 from pytest_captcha_qa.errors import ConfigError, RecordError
 from pytest_captcha_qa.plugin import (
     boundary,
     collection,
     dashboard,
-    gate,
     junit,
     limits,
-    options,
     probes,
-    rendezvous,
     reports,
 )
-from pytest_captcha_qa.plugin.beside import BesideHooks
-from pytest_captcha_qa.plugin.exits import Exits, forget_earlier, verdict_beside
+from pytest_captcha_qa.plugin.exits import Exits, forget_earlier
 from pytest_captcha_qa.plugin.explaining import Explainer
 from pytest_captcha_qa.plugin.markers import is_captcha_test
-from pytest_captcha_qa.plugin.masking import InnermostMaskingHooks, MaskingHooks
-from pytest_captcha_qa.plugin.others import is_loaded
-from pytest_captcha_qa.plugin.reruns import PLUGIN, RerunHooks
-from pytest_captcha_qa.plugin.session import RUN, CaptchaRun
+from pytest_captcha_qa.plugin.session import CaptchaRun
 from pytest_captcha_qa.plugin.signals import Sigterm
 from pytest_captcha_qa.plugin.suite import is_unused, named
-from pytest_captcha_qa.reporting.verdict import Verdict
-from pytest_captcha_qa.wiring.functions import let_pass
+from pytest_captcha_qa.plugin.workers import Told
 
 _ALLURE_TOO_OLD = "allure: its results lack captcha steps; they need pip install -U 'pytest-captcha-qa[allure]'"
 
@@ -125,30 +115,6 @@ class ActiveHooks:
             if self._run.decides:
                 raise pytest.UsageError(error.message) from None
 
-    # xdist, in the process that decides.
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Give each worker the names of the run."""
-        node.workerinput[rendezvous.WORKER_INPUT] = self._run.for_workers(node.workerinput["workercount"])
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Any) -> None:
-        """Start the demo's sandbox before the first test is scheduled, if a worker asked for it."""
-        if self._run.demo is not None:
-            self._run.demo.start_if_asked()
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Note which record file a worker that is done has written, and whether it was left by a user or a test."""
-        told = (getattr(node, "workeroutput", None) or {}).get(rendezvous.WORKER_INPUT)
-        if self._exits is not None and told is not None:
-            self._exits.note_deselected(told["deselected"])
-            if told["left"]:
-                self._exits.note_left(node)
-            if "records" in told:
-                self._exits.expect_records(told["records"], budget=told["budget"])
-
     # Reports and the end.
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -211,24 +177,17 @@ class ActiveHooks:
         broken_off = self._interrupted or session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         with suppress(RecordError):  # a file without its footer says itself that it is incomplete
             self._run.finish(complete=not broken_off)
-        self._tell_records(session)
-        if self._exits is not None and self._exits.concerned:
+        if self._exits is None:
+            self._told().tell(session)
+            return
+        self._told().heard_by(self._exits)
+        if self._exits.concerned:
             session.exitstatus = self._exits.decide(session)
 
-    def _tell_records(self, session: pytest.Session) -> None:
-        """Say which file holds this process's records, so that one that vanishes is missed, and what was deselected."""
-        told: dict[str, Any] = {"deselected": self._deselected}
-        if self._run.started:
-            told |= {"records": self._run.engine.record_path.name, "budget": self._run.budget}
-        if self._exits is None:
-            output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[rendezvous.WORKER_INPUT] = told | {"left": self._left}
-            if self._left:  # of any other code xdist knows nothing and breaks over the test that is not over
-                output["exitstatus"] = int(pytest.ExitCode.INTERRUPTED)
-            return
-        self._exits.note_deselected(self._deselected)
-        if self._run.started:
-            self._exits.expect_records(told["records"], budget=told["budget"])
+    def _told(self) -> Told:
+        """Return what is known of the tests of this process, and of their records."""
+        records = self._run.engine.record_path.name if self._run.started else None
+        return Told(self._deselected, records, budget=self._run.budget, left=self._left)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the section `captcha`."""
@@ -241,71 +200,3 @@ class ActiveHooks:
         """End the sandbox."""
         self._run.clean_up()
         self._sigterm.is_itself()
-
-
-def activate(config: pytest.Config) -> None:
-    """Read the settings and register the hooks.
-
-    Raises:
-        pytest.UsageError: the settings cannot work.
-    """
-    try:
-        run = CaptchaRun(config)
-        gate.check(run)
-        dashboard.check(run)
-    except ConfigError as error:
-        _forget_verdict(config)
-        raise pytest.UsageError(error.message) from None
-    probes.select(config)
-    let_pass(pytest.exit.Exception)  # it is an ordinary Exception, unlike pytest's other outcomes
-    config.stash[RUN] = run
-    exits = Exits(run) if run.decides else None
-    config.pluginmanager.register(ActiveHooks(run, exits), "captcha-qa-active")
-    if probes.has_destructive(config):
-        config.pluginmanager.register(BesideHooks(run), "captcha-qa-beside")
-    masking = MaskingHooks(run.scrubber)
-    config.pluginmanager.register(masking, "captcha-qa-masking")
-    config.pluginmanager.register(InnermostMaskingHooks(masking), "captcha-qa-masking-innermost")
-    if getattr(config.option, "allure_report_dir", None):
-        _show_in_allure(run, exits)
-    if exits is not None and run.settings.run.metrics is not None:
-        exits.listeners.append(_textfile(run.settings.run.metrics, config.rootpath))
-    if is_loaded(config, PLUGIN):
-        config.pluginmanager.register(RerunHooks(), "captcha-qa-reruns")
-
-
-def _show_in_allure(run: CaptchaRun, exits: Exits | None) -> None:
-    """Register what completes Allure's results; a team's own allure-pytest may be too old for that."""
-    try:
-        from pytest_captcha_qa.plugin import allure
-    except ImportError:
-        if exits is not None:
-            exits.listeners.append(lambda verdict: _ALLURE_TOO_OLD)
-        return
-    allure.register(run, exits)
-
-
-def _textfile(path: Path, root: Path) -> Callable[[Verdict], str | None]:
-    """Return what writes the metrics of the run.
-
-    Raises:
-        pytest.UsageError: the extra is missing.
-    """
-    try:
-        from pytest_captcha_qa.plugin.metrics import Textfile
-    except ModuleNotFoundError as missing:
-        if missing.name != "prometheus_client":
-            raise
-        raise pytest.UsageError("--captcha-metrics needs its extra: pip install 'pytest-captcha-qa[metrics]'") from None
-    return Textfile(path, root)
-
-
-def _forget_verdict(config: pytest.Config) -> None:
-    """Remove the verdict of an earlier run where this one would have put its own, as far as that can be known."""
-    if config.option.collectonly or hasattr(config, "workerinput"):
-        return
-    with suppress(ConfigError):
-        folders = config.invocation_params.dir, config.rootpath
-        given, ini = options.given(config), options.ini(config)
-        records = sources.records_without_file(*folders, options=given, ini=ini, environ=os.environ)
-        forget_earlier(verdict_beside(records, ci.shard_of(os.environ)))
