@@ -26,11 +26,12 @@ from pytest_captcha_qa.plugin.forwarding import hook_extensions
 from pytest_captcha_qa.plugin.markers import is_captcha_test
 from pytest_captcha_qa.plugin.memory import Memory
 from pytest_captcha_qa.state.sqlite import default_path
-from pytest_captcha_qa.wiring.engine import Engine, RunSetup, unusable_places
+from pytest_captcha_qa.wiring.engine import Engine
 from pytest_captcha_qa.wiring.extensions import unusable_extensions
 from pytest_captcha_qa.wiring.functions import unusable_functions
 from pytest_captcha_qa.wiring.probing import unusable_waivers
 from pytest_captcha_qa.wiring.providers import unsolvable_forms
+from pytest_captcha_qa.wiring.setup import RunSetup, unusable_places
 from pytest_captcha_qa.wiring.stores import StorePlace
 
 RUN: pytest.StashKey[CaptchaRun] = pytest.StashKey()

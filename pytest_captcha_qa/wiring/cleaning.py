@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
-from pytest_captcha_qa.engine.authorising import Grants
 from pytest_captcha_qa.engine.events import CREATED
 from pytest_captcha_qa.engine.ports import SystemClock
 from pytest_captcha_qa.errors import CaptchaQAError, PageError
 from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.record import EventLine
-from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
-from pytest_captcha_qa.transport import HttpClient
-from pytest_captcha_qa.wiring.engine import RUN_HEADER, access_of
 from pytest_captcha_qa.wiring.functions import TeamFunction
+from pytest_captcha_qa.wiring.reaching import client_of, grants_of
 from pytest_captcha_qa.wiring.site import CaptchaEnv, HttpSession, Site
 
 _ERRORS_FROM = 400
@@ -51,11 +48,10 @@ class Cleaner:
         allow_production: Iterable[str] = (),
     ) -> None:
         """Keep how to reach the site; its requests carry the id of the run that is cleaned up after."""
-        self._client = HttpClient(access_of(environment), marks={RUN_HEADER: run_id})
+        self._client = client_of(environment, run_id)
         # Nothing is solved, so there is nothing that a budget could hold back.
         rules = environment.rules(allow_production=allow_production, budgeted=True)
-        key = ProofKey(proof_key) if proof_key else None
-        grants = Grants(rules, ProofFetcher(self._client, key, rules), SystemClock())
+        grants = grants_of(self._client, rules, proof_key=proof_key, clock=SystemClock())
         self._site = Site(environment, grants, run_id, environment.release)
 
     def clean(self, created: Iterable[Created]) -> Iterator[Cleaned]:

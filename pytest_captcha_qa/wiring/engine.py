@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_captcha_qa import __version__
@@ -14,71 +13,38 @@ from pytest_captcha_qa.config.accounts import AccountConfig
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.conformance.place import PATIENCE, Place
 from pytest_captcha_qa.engine.admission import Admission
-from pytest_captcha_qa.engine.authorising import Grants
 from pytest_captcha_qa.engine.events import RELEASE_CHANGED, STANDIN_IN_USE, Event
 from pytest_captcha_qa.engine.obtaining import Obtainer
-from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, SystemClock, Verifier
+from pytest_captcha_qa.engine.ports import Clock, EvidenceSink, NoEvidence, SystemClock
 from pytest_captcha_qa.engine.recording import About
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline, Stop
-from pytest_captcha_qa.errors import CaptchaQAError, ConfigError, RecordError
+from pytest_captcha_qa.errors import CaptchaQAError
 from pytest_captcha_qa.forms.inventory import inventory
-from pytest_captcha_qa.model.form import FormSpec, VerifyVia
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import RESERVED_DOMAIN, Identity
 from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.record import EventLine, Header, Line, timestamp
 from pytest_captcha_qa.model.redact import Learn, forget
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.observe.log import LineLog
-from pytest_captcha_qa.ownership import ProofFetcher, ProofKey
 from pytest_captcha_qa.provider.standin_provider import StandInProvider
 from pytest_captcha_qa.records.excerpt import Clean
 from pytest_captcha_qa.records.failures import FailureFolder, failures_folder
 from pytest_captcha_qa.records.jsonl import JsonlSink, make_folder, to_json
-from pytest_captcha_qa.transport import HttpAccess, HttpClient
-from pytest_captcha_qa.verify.endpoint import EndpointVerifier
-from pytest_captcha_qa.verify.lookup import LookupVerifier
-from pytest_captcha_qa.verify.siteverify import SiteVerifier
+from pytest_captcha_qa.transport import HttpClient
 from pytest_captcha_qa.wiring.extensions import Extension, Listeners, load_extensions
 from pytest_captcha_qa.wiring.flows import Effects, PreparingDriver
 from pytest_captcha_qa.wiring.observers import Records
 from pytest_captcha_qa.wiring.providers import provider_of, stand_in_of
+from pytest_captcha_qa.wiring.reaching import client_of, grants_of
 from pytest_captcha_qa.wiring.release import release_of
+from pytest_captcha_qa.wiring.setup import RunSetup
 from pytest_captcha_qa.wiring.site import Site
 from pytest_captcha_qa.wiring.standin import ScriptedVendor
-from pytest_captcha_qa.wiring.stores import Loss, StorePlace, open_stores, unusable_store
-
-RUN_HEADER = "X-Captcha-QA-Run"
-# A shorter cookie is a choice such as a language; learned as a secret it would mask ordinary words.
-_SECRET_COOKIE = 16
-
-
-@dataclass(frozen=True)
-class RunSetup:
-    """What one process of a run brings along besides its environment.
-
-    `session`: what the processes of this run have in common and no other run has, whatever a CI calls it; `boundary`:
-    what tokens must not be shared beyond (state.md); `store`: path of the embedded store or address of the shared one;
-    `budget`: most submits of the run, `budget_given` if a person set it; `allow_production`: hosts of the command line;
-    `lease`: seconds after which the keys of a crashed process are free; `processes`: how many work on this run here;
-    `has_destructive`: whether a probe was asked for that must be alone at the site.
-    """
-
-    run_id: str
-    session: str
-    boundary: str
-    records: Path
-    store: StorePlace
-    budget: int | None = None
-    budget_given: bool = False
-    allow_production: tuple[str, ...] = ()
-    proof_key: str | None = None
-    shard: str | None = None
-    worker: str | None = None
-    lease: float = 30.0
-    processes: int = 1
-    has_destructive: bool = False
+from pytest_captcha_qa.wiring.stores import Loss, open_stores
+from pytest_captcha_qa.wiring.verifiers import verifier_of
 
 
 class Engine:
@@ -116,11 +82,9 @@ class Engine:
         make_folder(setup.records, environment.name)
         extensions = [*load_extensions(environment), *extensions]
         self._listeners = Listeners(extensions, self.emit, clean)
-        marks = {RUN_HEADER: setup.run_id}
-        self._client = HttpClient(access_of(environment), marks=marks, learn=self._learn_cookies)
+        self._client = client_of(environment, setup.run_id, learn)
         rules = environment.rules(allow_production=setup.allow_production, budgeted=setup.budget_given)
-        key = ProofKey(setup.proof_key) if setup.proof_key else None
-        self.grants = Grants(rules, ProofFetcher(self._client, key, rules), self._clock, self.emit)
+        self.grants = grants_of(self._client, rules, proof_key=setup.proof_key, clock=self._clock, emit=self.emit)
         self._provider = provider_of(environment, extensions, self.grants, learn, clean)
         loss = Loss(environment.on_store_loss, setup.processes)
         self._stores = open_stores(setup.store, loss, clock=self._clock, stop=self.stop, emit=self.emit)
@@ -150,7 +114,7 @@ class Engine:
             driver=PreparingDriver(self.site, client),
             provider=self._provider,
             obtainer=Obtainer(self._stores.keys, self._solver, self._clock, self.stop, self.emit, self._learn),
-            verifier_of=lambda form: self._verifier_of(form, session),
+            verifier_of=lambda form: verifier_of(self.environment, form, client, self.stop),
             records=self._records,
             clock=self._clock,
             emit=self.emit,
@@ -249,9 +213,6 @@ class Engine:
         if self.release is not None and now is not None and now != self.release:
             self.emit(Event(RELEASE_CHANGED, {"from": self.release, "to": now}))
 
-    def _learn_cookies(self, values: Iterable[str]) -> None:
-        self._learn(value for value in values if len(value) >= _SECRET_COOKIE)
-
     def _new_solver(self) -> Solver:
         account, setup = self.environment.account, self.setup
         admission = Admission(
@@ -281,29 +242,6 @@ class Engine:
             worker=setup.worker,
         )
 
-    def _verifier_of(self, form: FormSpec, session: HttpClient | None) -> Verifier:
-        client = session or self.new_session()
-        match form.verify.via:
-            case VerifyVia.LOOKUP:
-                return LookupVerifier(client, self.stop)
-            case VerifyVia.ENDPOINT:
-                return EndpointVerifier(client)
-            case VerifyVia.SITEVERIFY:
-                return self._site_verifier(form)
-            case VerifyVia.FORM:
-                raise ConfigError(f"form {form.slug!r} is verified by its own submit; there is nobody else to ask")
-
-    def _site_verifier(self, form: FormSpec) -> SiteVerifier:
-        references = self.environment.verify[form.slug]
-        if references.secret is None:
-            raise ConfigError(f"form {form.slug!r} is verified via siteverify but names no secret_env")
-        return SiteVerifier(
-            HttpClient(),  # a vendor is no target: nothing of the environment's access goes there
-            secret=references.secret.text,
-            source=self.environment.account.source,
-            stand_in=references.url.text() if references.url is not None else None,
-        )
-
     def _header(self) -> Header:
         return Header(
             ts=timestamp(self._clock.utc()),
@@ -316,16 +254,6 @@ class Engine:
         )
 
 
-def unusable_places(setup: RunSetup, environment: EnvironmentConfig) -> list[str]:
-    """Return what is wrong with the folder of the records and with the store, in sentences."""
-    found = []
-    try:
-        make_folder(setup.records, environment.name)
-    except RecordError as error:
-        found.append(error.message)
-    return found + unusable_store(setup.store)
-
-
 def _evidence(setup: RunSetup, clean: Clean | None) -> EvidenceSink:
     if clean is None:
         return NoEvidence()
@@ -336,17 +264,3 @@ def _identity(account: AccountConfig) -> str:
     """Return a name of the account that does not depend on what a configuration calls it: provider, address, key."""
     key = account.key.text() if account.key is not None else ""
     return hashlib.sha256(f"{account.provider} {account.url or ''} {key}".encode()).hexdigest()[:24]
-
-
-def access_of(environment: EnvironmentConfig) -> HttpAccess:
-    """Return how the environment is reached."""
-    http = environment.http
-    return HttpAccess(
-        headers=http.headers(),
-        cookies=http.cookies(),
-        basic_auth=http.basic_auth(),
-        client_cert_file=str(http.client_cert) if http.client_cert else None,
-        ca_file=str(http.ca) if http.ca else None,
-        proxy=http.proxy(),
-        where=f"env.{environment.name}.http",
-    )

@@ -33,7 +33,8 @@ from pytest_captcha_qa.sandbox.server import SandboxAddresses, SandboxProcess
 from pytest_captcha_qa.state.redis import RedisStore
 from pytest_captcha_qa.state.redis_link import RedisLink
 from pytest_captcha_qa.wiring import providers
-from pytest_captcha_qa.wiring.engine import Engine, RunSetup
+from pytest_captcha_qa.wiring.engine import Engine
+from pytest_captcha_qa.wiring.setup import RunSetup
 
 SCALE = 0.005
 # A killed process holds up its key no longer than this; a busy machine lets a lease lapse now and then.

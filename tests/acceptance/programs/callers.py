@@ -24,7 +24,8 @@ from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.store import StoreAddress
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.sandbox.audit import fingerprint
-from pytest_captcha_qa.wiring.engine import Engine, RunSetup
+from pytest_captcha_qa.wiring.engine import Engine
+from pytest_captcha_qa.wiring.setup import RunSetup
 
 _SECONDS = 60
 

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.config.sources import load
-from pytest_captcha_qa.wiring.engine import Engine, RunSetup
+from pytest_captcha_qa.wiring.engine import Engine
+from pytest_captcha_qa.wiring.setup import RunSetup
 
 SETTINGS = """\
 {first}

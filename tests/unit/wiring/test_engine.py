@@ -11,13 +11,11 @@ import pytest
 from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.engine.events import Event
-from pytest_captcha_qa.errors import ConfigError, RecordError, StoreUnavailable
+from pytest_captcha_qa.errors import RecordError, StoreUnavailable
 from pytest_captcha_qa.model.attempt import AttemptRequest
-from pytest_captcha_qa.verify.endpoint import EndpointVerifier
-from pytest_captcha_qa.verify.lookup import LookupVerifier
-from pytest_captcha_qa.verify.siteverify import SiteVerifier
 from pytest_captcha_qa.wiring import engine as wiring
-from pytest_captcha_qa.wiring.engine import Engine, RunSetup
+from pytest_captcha_qa.wiring.engine import Engine
+from pytest_captcha_qa.wiring.setup import RunSetup
 
 NewEngine = Callable[..., Engine]
 NewEnvironment = Callable[..., EnvironmentConfig]
@@ -62,21 +60,6 @@ def test_events_before_the_records_are_open_are_kept(
     monkeypatch.setattr(wiring, "release_of", asks)
     made = engine()
     assert [line.get("name") for line in lines(made.record_path)] == [None, "weak_evidence"]
-
-
-@pytest.mark.parametrize(
-    ("slug", "kind"),
-    [("by_endpoint", EndpointVerifier), ("by_lookup", LookupVerifier), ("by_vendor", SiteVerifier)],
-)
-def test_each_form_is_verified_the_way_it_says(engine: NewEngine, slug: str, kind: type) -> None:
-    services = engine().services()
-    assert type(services.verifier_of(services.forms[slug])) is kind
-
-
-def test_a_form_that_tells_by_itself_has_no_verifier(engine: NewEngine) -> None:
-    services = engine().services()
-    with pytest.raises(ConfigError, match="form 'login' is verified by its own submit"):
-        services.verifier_of(services.forms["login"])
 
 
 def test_identities_live_on_the_environments_domain_or_a_reserved_one(
