@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_captcha_qa.engine.ports import Limits
+from pytest_captcha_qa.engine.store import Limits
 
 MOST_ACCEPTED = 20
 """Most submits of one form and run that probes and their controls may have accepted."""

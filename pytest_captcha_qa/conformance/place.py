@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pytest_captcha_qa.engine.ports import Limits
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import Limits
 from pytest_captcha_qa.errors import CaptchaQAError, Stopped, WaitedTooLong
 
 LEASE = 30.0

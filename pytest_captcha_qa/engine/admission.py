@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from pytest_captcha_qa.engine.glance import Glance
-from pytest_captcha_qa.engine.ports import Clock, Limits
+from pytest_captcha_qa.engine.ports import Clock
 from pytest_captcha_qa.engine.slots import Slots
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import Limits
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
     BudgetExhausted,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from pytest_captcha_qa.engine.glance import Glance
-from pytest_captcha_qa.engine.ports import Clock, Limits, Streak
+from pytest_captcha_qa.engine.ports import Clock
+from pytest_captcha_qa.engine.store import Limits, Streak
 from pytest_captcha_qa.errors import (
     BalanceExhausted,
     KeyRejected,

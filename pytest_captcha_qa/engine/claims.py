@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 from pytest_captcha_qa.engine.events import SUBMIT_UNKNOWN
 from pytest_captcha_qa.engine.key_state import Holder, KeyState, Moment, State
-from pytest_captcha_qa.engine.ports import (
-    Busy,
-    Claim,
-    Conflict,
-    Done,
-    Failed,
-    Granted,
-    Indeterminate,
-    Ready,
-    Resume,
-)
+from pytest_captcha_qa.engine.store import Busy, Claim, Conflict, Done, Failed, Granted, Indeterminate, Ready, Resume
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pytest_captcha_qa.engine.ports import Lease
+from pytest_captcha_qa.engine.store import Lease
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.token import Solution

@@ -10,9 +10,10 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.blame import Judgement
 from pytest_captcha_qa.engine.feedback import tell_provider
 from pytest_captcha_qa.engine.obtaining import Held, Order
-from pytest_captcha_qa.engine.ports import Granted, OpenedForm, Resume
+from pytest_captcha_qa.engine.ports import OpenedForm
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.store import Granted, Resume
 from pytest_captcha_qa.errors import (
     ConfigError,
     DeadlineExceeded,

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from pytest_captcha_qa.engine import events
-from pytest_captcha_qa.engine.ports import (
+from pytest_captcha_qa.engine.ports import Clock, GrantSource
+from pytest_captcha_qa.engine.reactions import may_make_another_task
+from pytest_captcha_qa.engine.solving import Solver
+from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import (
     AlreadyMine,
     Busy,
-    Clock,
     Conflict,
     Done,
     Expired,
     Failed,
     Granted,
-    GrantSource,
     Indeterminate,
     Lease,
     Lost,
@@ -25,9 +27,6 @@ from pytest_captcha_qa.engine.ports import (
     StateStore,
     Won,
 )
-from pytest_captcha_qa.engine.reactions import may_make_another_task
-from pytest_captcha_qa.engine.solving import Solver
-from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import (
     CaptchaQAError,

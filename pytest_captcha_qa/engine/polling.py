@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.breaker import Breaker
-from pytest_captcha_qa.engine.ports import Clock, Provider, Ready, StateStore
+from pytest_captcha_qa.engine.ports import Clock, Provider
 from pytest_captcha_qa.engine.reactions import PollTries
+from pytest_captcha_qa.engine.store import Ready, StateStore
 from pytest_captcha_qa.engine.task import Keeper, Task
 from pytest_captcha_qa.errors import (
     BalanceExhausted,

@@ -12,9 +12,9 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.engine.keys import SharedKey, key_of, times_of
 from pytest_captcha_qa.engine.obtaining import error_of
-from pytest_captcha_qa.engine.ports import Busy, Claim, Conflict, Done, Failed, Granted, Indeterminate, Resume
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.store import Busy, Claim, Conflict, Done, Failed, Granted, Indeterminate, Resume
 from pytest_captcha_qa.errors import (
     CaptchaQAError,
     ConfigError,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from pytest_captcha_qa.engine.glance import Glance
-from pytest_captcha_qa.engine.ports import Clock, Limits, ThreadsInfo
+from pytest_captcha_qa.engine.ports import Clock, ThreadsInfo
+from pytest_captcha_qa.engine.store import Limits
 from pytest_captcha_qa.errors import BalanceExhausted, KeyRejected, ProviderError, StoreUnavailable
 from pytest_captcha_qa.model.policy import AccountLimits
 

@@ -10,16 +10,7 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.admission import Admission
 from pytest_captcha_qa.engine.breaker import Breaker
 from pytest_captcha_qa.engine.polling import Poller
-from pytest_captcha_qa.engine.ports import (
-    Clock,
-    Granted,
-    GrantSource,
-    Provider,
-    Ready,
-    Resume,
-    StateStore,
-    ThreadsInfo,
-)
+from pytest_captcha_qa.engine.ports import Clock, GrantSource, Provider, ThreadsInfo
 from pytest_captcha_qa.engine.reactions import (
     SubmitTries,
     ends_task,
@@ -27,6 +18,7 @@ from pytest_captcha_qa.engine.reactions import (
     may_make_another_task,
 )
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import Granted, Ready, Resume, StateStore
 from pytest_captcha_qa.engine.task import Keeper, Tally, Task, Told, untold
 from pytest_captcha_qa.errors import (
     BalanceExhausted,

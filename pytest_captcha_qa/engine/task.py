@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.admission import Admission
-from pytest_captcha_qa.engine.ports import Clock, GrantSource, Lease, Resume, StateStore
+from pytest_captcha_qa.engine.ports import Clock, GrantSource
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import Lease, Resume, StateStore
 from pytest_captcha_qa.errors import CaptchaQAError, OwnerLost
 from pytest_captcha_qa.model.form import Challenge
 from pytest_captcha_qa.model.policy import TOLD_PAUSE, pause_asked

@@ -19,7 +19,7 @@ from pytest_captcha_qa.engine.key_state import (
     Task,
     Verification,
 )
-from pytest_captcha_qa.engine.ports import AlreadyMine, Expired, Lease, Lost, Ready, Spend, Won
+from pytest_captcha_qa.engine.store import AlreadyMine, Expired, Lease, Lost, Ready, Spend, Won
 from pytest_captcha_qa.errors import OwnerLost
 from pytest_captcha_qa.model.token import Solution
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from pytest_captcha_qa.engine.key_state import Holder, KeyState, State, Task
-from pytest_captcha_qa.engine.ports import Claim, Done, Granted, Lease, Ready, Resume
+from pytest_captcha_qa.engine.store import Claim, Done, Granted, Lease, Ready, Resume
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.state.memory import MemoryStore

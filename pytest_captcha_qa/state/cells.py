@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pytest_captcha_qa.engine.ports import Streak
+from pytest_captcha_qa.engine.store import Streak
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.key_state import KeyState
-from pytest_captcha_qa.engine.ports import (
+from pytest_captcha_qa.engine.store import (
     AlreadyMine,
     Claim,
     Expired,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pytest_captcha_qa.engine.ports import Limits, Streak
+from pytest_captcha_qa.engine.store import Limits, Streak
 from pytest_captcha_qa.errors import StoreUnavailable
 from pytest_captcha_qa.model.policy import OnStoreLoss
 from pytest_captcha_qa.state.outage import Outage

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_captcha_qa.engine.key_state import KeyState, plain_solution
-from pytest_captcha_qa.engine.ports import Claim, Lease, Ready, Spend, Streak
+from pytest_captcha_qa.engine.store import Claim, Lease, Ready, Spend, Streak
 from pytest_captcha_qa.engine.transitions import owner_lost
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

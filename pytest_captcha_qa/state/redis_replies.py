@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_captcha_qa.engine.key_state import KeyState, rebuilt_solution
-from pytest_captcha_qa.engine.ports import (
+from pytest_captcha_qa.engine.store import (
     AlreadyMine,
     Busy,
     Claim,

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pytest_captcha_qa.engine import transitions
 from pytest_captcha_qa.engine.key_state import KeyState
-from pytest_captcha_qa.engine.ports import Claim, Lease, Ready, Spend
+from pytest_captcha_qa.engine.store import Claim, Lease, Ready, Spend
 from pytest_captcha_qa.engine.transitions import ClaimRequest, Moment
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

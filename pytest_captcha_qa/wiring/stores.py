@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_captcha_qa.engine.events import Emit
-from pytest_captcha_qa.engine.ports import Clock, Limits, StateStore
+from pytest_captcha_qa.engine.ports import Clock
 from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.engine.store import Limits, StateStore
 from pytest_captcha_qa.errors import ConfigError, StoreUnavailable
 from pytest_captcha_qa.model.policy import OnStoreLoss
 from pytest_captcha_qa.model.store import StoreAddress

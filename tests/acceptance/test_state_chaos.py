@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import Busy, Granted, Lease, Ready, Resume, Won
+from pytest_captcha_qa.engine.store import Busy, Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.errors import OwnerLost, StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

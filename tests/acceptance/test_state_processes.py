@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import Busy, Claim, Granted, Indeterminate, Ready, Resume, Won
 from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.engine.store import Busy, Claim, Granted, Indeterminate, Ready, Resume, Won
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.token import Solution

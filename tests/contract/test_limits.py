@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import Streak
+from pytest_captcha_qa.engine.store import Streak
 from pytest_captcha_qa.state.cells import CellLimits
 
 Advance = Callable[[float], None]

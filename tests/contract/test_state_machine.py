@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from pytest_captcha_qa.engine.ports import AlreadyMine, Granted, Lease, Ready, Resume, Won
+from pytest_captcha_qa.engine.store import AlreadyMine, Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.errors import OwnerLost
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

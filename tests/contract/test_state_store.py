@@ -10,7 +10,7 @@ import pytest
 
 from pytest_captcha_qa.engine.events import SUBMIT_UNKNOWN
 from pytest_captcha_qa.engine.key_state import State
-from pytest_captcha_qa.engine.ports import (
+from pytest_captcha_qa.engine.store import (
     AlreadyMine,
     Busy,
     Claim,

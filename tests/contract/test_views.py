@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import Granted, Won
+from pytest_captcha_qa.engine.store import Granted, Won
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.token import Solution

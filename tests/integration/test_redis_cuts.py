@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import AlreadyMine, Done, Granted, Lost, Won
+from pytest_captcha_qa.engine.store import AlreadyMine, Done, Granted, Lost, Won
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.store import StoreAddress

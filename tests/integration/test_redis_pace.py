@@ -14,7 +14,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from pytest_captcha_qa.engine.ports import Granted, Ready
+from pytest_captcha_qa.engine.store import Granted, Ready
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes
 from pytest_captcha_qa.model.store import StoreAddress

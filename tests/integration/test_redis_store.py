@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import trustme
 
-from pytest_captcha_qa.engine.ports import Busy, Done, Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.engine.stop import Stop
+from pytest_captcha_qa.engine.store import Busy, Done, Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.errors import ConfigError, OwnerLost, StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

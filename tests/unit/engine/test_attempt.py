@@ -12,9 +12,10 @@ from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.attempt import Attempt, run_attempt
 from pytest_captcha_qa.engine.key_state import State
 from pytest_captcha_qa.engine.keys import key_of, times_of
-from pytest_captcha_qa.engine.ports import Busy, GrantSource, Indeterminate, Lease
+from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.store import Busy, Indeterminate, Lease
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, SpentElsewhere, TargetUnavailable
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine.breaker import FAILURES, SECONDS, Breaker, is_outage
-from pytest_captcha_qa.engine.ports import Streak
+from pytest_captcha_qa.engine.store import Streak
 from pytest_captcha_qa.errors import CaptchaQAError, ProviderDown, ProviderUnavailable
 from pytest_captcha_qa.testing import Bench
 

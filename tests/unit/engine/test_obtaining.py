@@ -11,8 +11,8 @@ import pytest
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.obtaining import Held, Order
-from pytest_captcha_qa.engine.ports import Busy, Claim, Expired, Failed, Granted
 from pytest_captcha_qa.engine.stop import Deadline, Stop
+from pytest_captcha_qa.engine.store import Busy, Claim, Expired, Failed, Granted
 from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, KeyConflict, OwnerLost, SpentElsewhere
 from pytest_captcha_qa.model.attempt import AttemptKey, Fingerprint

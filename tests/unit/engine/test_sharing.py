@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.engine.events import SUBMIT_MAYBE_POSTED, TOKEN_LOST
-from pytest_captcha_qa.engine.ports import Granted
 from pytest_captcha_qa.engine.sharing import _ERRORS, SharedLogin
+from pytest_captcha_qa.engine.store import Granted
 from pytest_captcha_qa.errors import (
     CaptchaQAError,
     ConfigError,

@@ -9,9 +9,10 @@ import pytest
 from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.key_state import State
-from pytest_captcha_qa.engine.ports import Failed, Granted, GrantSource, PollTimes, Ready, Resume, ThreadsInfo
+from pytest_captcha_qa.engine.ports import GrantSource, PollTimes, ThreadsInfo
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.engine.store import Failed, Granted, Ready, Resume
 from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.errors import (
     CaptchaQAError,

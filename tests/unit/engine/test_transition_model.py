@@ -11,17 +11,7 @@ import pytest
 
 from pytest_captcha_qa.engine import transitions
 from pytest_captcha_qa.engine.key_state import KeyState, State
-from pytest_captcha_qa.engine.ports import (
-    AlreadyMine,
-    Busy,
-    Expired,
-    Granted,
-    Lease,
-    Lost,
-    Ready,
-    Resume,
-    Won,
-)
+from pytest_captcha_qa.engine.store import AlreadyMine, Busy, Expired, Granted, Lease, Lost, Ready, Resume, Won
 from pytest_captcha_qa.engine.transitions import ClaimRequest, Moment
 from pytest_captcha_qa.errors import OwnerLost
 from pytest_captcha_qa.model.attempt import Fingerprint

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_captcha_qa.engine import claims, transitions
 from pytest_captcha_qa.engine.key_state import KeyState, State
-from pytest_captcha_qa.engine.ports import Busy, Granted, Resume, Won
+from pytest_captcha_qa.engine.store import Busy, Granted, Resume, Won
 from pytest_captcha_qa.engine.transitions import ClaimRequest, Moment
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

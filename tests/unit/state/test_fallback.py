@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_captcha_qa.engine.events import Event
-from pytest_captcha_qa.engine.ports import Busy, Done, Expired, Granted, Lease, Lost, Ready, Resume, Won
+from pytest_captcha_qa.engine.store import Busy, Done, Expired, Granted, Lease, Lost, Ready, Resume, Won
 from pytest_captcha_qa.errors import OwnerLost, StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes, OnStoreLoss

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pytest_captcha_qa.engine.ports import Granted, Lease, Ready, Resume, Won
+from pytest_captcha_qa.engine.store import Granted, Lease, Ready, Resume, Won
 from pytest_captcha_qa.errors import OwnerLost, StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes, OnStoreLoss

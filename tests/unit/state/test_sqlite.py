@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_captcha_qa.engine.ports import Busy, Granted
+from pytest_captcha_qa.engine.store import Busy, Granted
 from pytest_captcha_qa.errors import StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_captcha_qa.engine.events import Event
-from pytest_captcha_qa.engine.ports import Granted
+from pytest_captcha_qa.engine.store import Granted
 from pytest_captcha_qa.errors import StoreUnavailable
 from pytest_captcha_qa.model.attempt import Fingerprint
 from pytest_captcha_qa.model.policy import KeyTimes, OnStoreLoss
