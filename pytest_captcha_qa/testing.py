@@ -21,10 +21,11 @@ from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.solving import Solver
 from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, UnknownName
+from pytest_captcha_qa.model.answer import Answer, Rule
 from pytest_captcha_qa.model.attempt import KeyMode, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import Binding, CaptchaType, facts
 from pytest_captcha_qa.model.draft import Draft, Wire
-from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec, Rule
+from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import AccountLimits
 from pytest_captcha_qa.model.record import Line

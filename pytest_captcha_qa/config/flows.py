@@ -13,7 +13,8 @@ from pytest_captcha_qa.config.problems import NO_SECRETS, names_a_secret
 from pytest_captcha_qa.config.rules import RuleTable, path_or_url
 from pytest_captcha_qa.config.submits import header_name
 from pytest_captcha_qa.config.table import Number, Table, Text
-from pytest_captcha_qa.model.form import ConfirmSpec, Rule, VariantSpec
+from pytest_captcha_qa.model.answer import Rule
+from pytest_captcha_qa.model.form import ConfirmSpec, VariantSpec
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z", re.ASCII)
 _RATE = re.compile(r"([1-9]\d{0,5})/(s|min|h)\Z")

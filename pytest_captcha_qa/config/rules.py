@@ -11,7 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pytest_captcha_qa.config.problems import nearest
 from pytest_captcha_qa.config.table import Table, Text, VariableName
-from pytest_captcha_qa.model.form import JsonScalar, Rule, VerifySpec, VerifyVia, WidgetSpec
+from pytest_captcha_qa.model.answer import Rule
+from pytest_captcha_qa.model.body import Scalar
+from pytest_captcha_qa.model.form import VerifySpec, VerifyVia, WidgetSpec
 from pytest_captcha_qa.model.identity import PLACEHOLDERS
 from pytest_captcha_qa.model.url import Url, UrlRefused
 
@@ -137,7 +139,7 @@ class RuleTable(Table):
 
     def rule(self) -> Rule:
         """Return the rule as the engine knows it."""
-        expected: Mapping[str, JsonScalar] = MappingProxyType(dict(self.json_))
+        expected: Mapping[str, Scalar] = MappingProxyType(dict(self.json_))
         inner = tuple(rule.rule() for rule in self.all)
         return Rule(self.status, self.location, self.text, self.absent, expected, inner)
 

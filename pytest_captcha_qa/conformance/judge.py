@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import GATEWAY_STATUSES
-from pytest_captcha_qa.model.form import Answer, FormSpec
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.probing import ProbeVerdict
 from pytest_captcha_qa.model.seen import SeenPage
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_captcha_qa.conformance.judge import unvarying
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.probing import ProbeVerdict
 
 LIMITED = frozenset({423, 429, 503})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_captcha_qa.engine.stop import Stop
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.probing import LONGEST_WAIT
 
 _RATE_LIMIT = 429

@@ -17,9 +17,10 @@ from pytest_captcha_qa.engine.ports import OpenedForm
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError, DeadlineExceeded, PageError, Stopped, TargetUnavailable
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, KeyMode, Purpose
 from pytest_captcha_qa.model.draft import Draft, Edited
-from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
+from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.probing import ProbeVerdict
 from pytest_captcha_qa.model.seen import SeenPage

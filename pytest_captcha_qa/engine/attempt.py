@@ -25,10 +25,11 @@ from pytest_captcha_qa.engine.steps import Steps
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.engine.task import Tally
 from pytest_captcha_qa.engine.visiting import Visit
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest, Expect, Outcome, Phase, Result, VerifyStatus
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Edited
-from pytest_captcha_qa.model.form import Answer, VerifyVia
+from pytest_captcha_qa.model.form import VerifyVia
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.policy import total_budget
 from pytest_captcha_qa.model.record import timestamp

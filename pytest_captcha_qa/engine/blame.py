@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import (
     GATEWAY_STATUSES,
     REFUSED_ONCE,
@@ -21,7 +22,7 @@ from pytest_captcha_qa.model.attempt import (
     Verdict,
     VerifyStatus,
 )
-from pytest_captcha_qa.model.form import LOW_SCORE, Answer, FormSpec, ScorePolicy
+from pytest_captcha_qa.model.form import LOW_SCORE, FormSpec, ScorePolicy
 from pytest_captcha_qa.model.token import Solution
 
 

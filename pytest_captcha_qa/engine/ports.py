@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import Outcome, Verdict
 from pytest_captcha_qa.model.draft import Draft
 from pytest_captcha_qa.model.evidence import Exchange
-from pytest_captcha_qa.model.form import Answer, Challenge, FormSpec
+from pytest_captcha_qa.model.form import Challenge, FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.record import AttemptLine, Line
 from pytest_captcha_qa.model.token import Solution

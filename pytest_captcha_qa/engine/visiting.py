@@ -13,9 +13,10 @@ from pytest_captcha_qa.engine.blame import Judgement, judge_verdict
 from pytest_captcha_qa.engine.ports import EffectQuestion, OpenedForm
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import Expect, Result, Verdict
 from pytest_captcha_qa.model.draft import Edited
-from pytest_captcha_qa.model.form import Answer, Effect, FormSpec, VerifyVia
+from pytest_captcha_qa.model.form import Effect, FormSpec, VerifyVia
 from pytest_captcha_qa.model.identity import Identity, fill, placeholder_values
 from pytest_captcha_qa.model.token import Solution
 

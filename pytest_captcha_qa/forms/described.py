@@ -14,9 +14,10 @@ from pytest_captcha_qa.forms.reading import ChallengeReading
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import Visit, granted
 from pytest_captcha_qa.forms.widget import Fields
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.body import copied, pruned, put
 from pytest_captcha_qa.model.draft import Draft, Wire
-from pytest_captcha_qa.model.form import Answer, Challenge, Encoding, FormSpec, SubmitSpec
+from pytest_captcha_qa.model.form import Challenge, Encoding, FormSpec, SubmitSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.scope import ScopeGrant

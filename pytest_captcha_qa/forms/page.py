@@ -20,9 +20,10 @@ from pytest_captcha_qa.forms.markup import Markup
 from pytest_captcha_qa.forms.reading import PageReading, facts_of, read_challenge, read_form
 from pytest_captcha_qa.forms.sending import origin_headers, page_that_is_judged, read_files, token_values
 from pytest_captcha_qa.forms.visit import ACCEPT, Visit, granted
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.captcha import is_test_sitekey
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer, Challenge, EnvKind, FormSpec
+from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import ScopeGrant

@@ -9,7 +9,8 @@ from pathlib import Path
 from pytest_captcha_qa.errors import ConfigError, PageError, ScopeDenied
 from pytest_captcha_qa.forms.visit import MOST_REDIRECTS, Visit, referrer
 from pytest_captcha_qa.forms.widget import Fields
-from pytest_captcha_qa.model.form import Answer, FormSpec, Rule
+from pytest_captcha_qa.model.answer import Answer, Rule
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.transport import File

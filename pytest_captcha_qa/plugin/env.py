@@ -10,8 +10,8 @@ import pytest
 
 from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest
-from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.token import Token
 from pytest_captcha_qa.plugin.boundary import call

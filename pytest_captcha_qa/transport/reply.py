@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.transport.retry_after import seconds_to_wait
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.answer import Answer, Rule
 from pytest_captcha_qa.model.attempt import Verdict, VerifyStatus
-from pytest_captcha_qa.model.form import LOW_SCORE, Answer, FormSpec, Rule
+from pytest_captcha_qa.model.form import LOW_SCORE, FormSpec
 from pytest_captcha_qa.model.url import Url, UrlRefused
 
 # What Google suggests to start with, for backends whose threshold the configuration does not tell.

@@ -10,7 +10,7 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig
 from pytest_captcha_qa.engine.events import CREATED
 from pytest_captcha_qa.engine.ports import SystemClock
 from pytest_captcha_qa.errors import CaptchaQAError, PageError
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.record import EventLine
 from pytest_captcha_qa.wiring.functions import TeamFunction
 from pytest_captcha_qa.wiring.reaching import client_of, grants_of

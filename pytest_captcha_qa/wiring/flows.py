@@ -9,7 +9,8 @@ from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.forms.looking import look
 from pytest_captcha_qa.forms.page import HttpFormDriver
-from pytest_captcha_qa.model.form import Answer, FormSpec
+from pytest_captcha_qa.model.answer import Answer
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.seen import SeenPage
 from pytest_captcha_qa.model.url import Url

@@ -9,7 +9,7 @@ from pytest_captcha_qa.config.resolved import EnvironmentConfig, ReleaseFrom
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError, ConfigError
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.transport import ANSWER_LIMIT, HttpClient, Reply
 
 _SECONDS = 10.0

@@ -11,7 +11,8 @@ from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.forms.sending import origin_headers
-from pytest_captcha_qa.model.form import Answer, FormSpec
+from pytest_captcha_qa.model.answer import Answer
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.url import Url, UrlRefused
 from pytest_captcha_qa.transport import NO_PAYLOAD, HttpClient, Payload, json_body, urlencoded
 

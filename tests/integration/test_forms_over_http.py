@@ -16,9 +16,10 @@ from pytest_captcha_qa.engine.ports import SystemClock
 from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import PageError, ScopeDenied, TargetUnavailable
 from pytest_captcha_qa.forms.page import HttpFormDriver, OpenedHtmlForm
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.attempt import VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec, Rule, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import Challenge, EnvKind, FormSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.provider.dialects import SANDBOX

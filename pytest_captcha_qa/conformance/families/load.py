@@ -11,8 +11,9 @@ from pytest_captcha_qa.conformance.judge import Judged, worst
 from pytest_captcha_qa.conformance.limits import LIMITED, sign_of_limit
 from pytest_captcha_qa.conformance.probe import Family, Keys, Probe
 from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer, Effect
+from pytest_captcha_qa.model.form import Effect
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 
 PARALLEL = 5

@@ -8,8 +8,8 @@ from functools import partial
 from pytest_captcha_qa.conformance.judge import Judged
 from pytest_captcha_qa.conformance.probe import Family, Probe, around_the_check
 from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.verify.vendors import VENDORS

@@ -8,8 +8,9 @@ from functools import partial
 from pytest_captcha_qa.conformance.judge import Judged
 from pytest_captcha_qa.conformance.probe import Family, Keys, Probe, around_the_check
 from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.draft import Draft, Wire
-from pytest_captcha_qa.model.form import Answer, Encoding
+from pytest_captcha_qa.model.form import Encoding
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 
 _UNREADABLE = frozenset({400, 404, 405, 406, 411, 413, 415, 422})

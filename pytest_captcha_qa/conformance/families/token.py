@@ -8,10 +8,11 @@ from functools import partial
 from pytest_captcha_qa.conformance.judge import Judged, inconclusive, unvarying
 from pytest_captcha_qa.conformance.probe import Family, Keys, Probe
 from pytest_captcha_qa.conformance.trial import MADE_UP, Trial
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import GATEWAY_STATUSES
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer, Effect
+from pytest_captcha_qa.model.form import Effect
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 
 _UNSAFE = ProbeVerdict.UNSAFE

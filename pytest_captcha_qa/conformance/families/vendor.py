@@ -14,9 +14,9 @@ from pytest_captcha_qa.conformance.probe import Family, Probe
 from pytest_captcha_qa.conformance.trial import Make, Trial
 from pytest_captcha_qa.conformance.vendor import Vendor
 from pytest_captcha_qa.engine.ports import OpenedForm
+from pytest_captcha_qa.model.answer import Answer as SiteAnswer
 from pytest_captcha_qa.model.captcha import facts
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer as SiteAnswer
 from pytest_captcha_qa.model.probing import Fault, ProbeVerdict, Severity
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.verify.vendors import VENDORS, VendorShape

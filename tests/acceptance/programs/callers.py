@@ -19,8 +19,8 @@ from pytest_captcha_qa.engine.attempt import Attempt
 from pytest_captcha_qa.engine.ports import GrantSource
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import CaptchaQAError
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest
-from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.store import StoreAddress
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.sandbox.audit import fingerprint

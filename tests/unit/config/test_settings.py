@@ -12,9 +12,10 @@ from pytest_captcha_qa.config.forms import TYPE_KEYS, FormTable
 from pytest_captcha_qa.config.options import ExitCodes, Outage
 from pytest_captcha_qa.config.settings import Settings
 from pytest_captcha_qa.errors import ConfigError, MissingSecret, UnknownName
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.attempt import KeyMode
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Effect, EnvKind, Rule, VerifyVia
+from pytest_captcha_qa.model.form import Effect, EnvKind, VerifyVia
 from pytest_captcha_qa.model.policy import OnStoreLoss
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import TokenSource

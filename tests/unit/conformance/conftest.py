@@ -14,8 +14,9 @@ from pytest_captcha_qa.conformance.place import Place
 from pytest_captcha_qa.conformance.probe import Family
 from pytest_captcha_qa.conformance.runner import Finding, run_family
 from pytest_captcha_qa.conformance.trial import Lab, Trial
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer, Challenge, Effect, FormSpec
+from pytest_captcha_qa.model.form import Challenge, Effect, FormSpec
 from pytest_captcha_qa.model.probing import ProbeVerdict, Severity
 from pytest_captcha_qa.model.seen import SeenPage
 from pytest_captcha_qa.model.token import Solution

@@ -9,9 +9,10 @@ import pytest
 from pytest_captcha_qa import testing
 from pytest_captcha_qa.conformance.catalogue import CATALOGUE
 from pytest_captcha_qa.conformance.probe import Family
+from pytest_captcha_qa.model.answer import Answer, Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.draft import Wire
-from pytest_captcha_qa.model.form import Answer, Effect, EnvKind, Rule, SubmitSpec, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import Effect, EnvKind, SubmitSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.probing import ProbePolicy
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
 

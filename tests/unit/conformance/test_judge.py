@@ -6,7 +6,7 @@ import pytest
 
 from pytest_captcha_qa import testing
 from pytest_captcha_qa.conformance.judge import Judged, judge, with_control, worst
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
 from pytest_captcha_qa.testing import BASE_URL
 

@@ -11,7 +11,7 @@ from pytest_captcha_qa.conformance.families.load import POSTS
 from pytest_captcha_qa.conformance.limits import sign_of_limit
 from pytest_captcha_qa.conformance.probe import Family
 from pytest_captcha_qa.errors import Stopped
-from pytest_captcha_qa.model.form import Answer
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.probing import ProbeVerdict as V
 from pytest_captcha_qa.testing import BASE_URL
 

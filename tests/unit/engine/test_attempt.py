@@ -17,6 +17,7 @@ from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.engine.store import Busy, Indeterminate, Lease
 from pytest_captcha_qa.errors import CaptchaQAError, ScopeDenied, SpentElsewhere, TargetUnavailable
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import (
     AttemptRequest,
     Fault,
@@ -31,7 +32,7 @@ from pytest_captcha_qa.model.attempt import (
 )
 from pytest_captcha_qa.model.captcha import CaptchaType
 from pytest_captcha_qa.model.draft import Draft
-from pytest_captcha_qa.model.form import Answer, Effect, FormSpec, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import Effect, FormSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.policy import Timeouts
 from pytest_captcha_qa.model.record import AttemptLine, Line, Started
 from pytest_captcha_qa.model.token import TOKEN, Solution

@@ -13,6 +13,7 @@ from pytest_captcha_qa.engine.blame import (
     judge_verdict,
     unconfirmed,
 )
+from pytest_captcha_qa.model.answer import Answer, Rule
 from pytest_captcha_qa.model.attempt import (
     REFUSED_ONCE,
     REFUSED_TWICE,
@@ -25,7 +26,7 @@ from pytest_captcha_qa.model.attempt import (
     VerifyStatus,
 )
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import LOW_SCORE, Answer, Rule, ScorePolicy
+from pytest_captcha_qa.model.form import LOW_SCORE, ScorePolicy
 from pytest_captcha_qa.testing import BASE_URL, accepted, form, refused
 
 ACCEPT, REFUSE = Expect.ACCEPT, Expect.REFUSE

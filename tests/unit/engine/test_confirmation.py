@@ -13,9 +13,10 @@ from pytest_captcha_qa.engine.attempt import Attempt, run_attempt
 from pytest_captcha_qa.engine.key_state import State
 from pytest_captcha_qa.engine.services import Services
 from pytest_captcha_qa.errors import CaptchaQAError
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, KeyMode, Outcome, Result, Verdict, VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Answer, ScorePolicy, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import ScorePolicy, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.policy import AccountLimits
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.testing import (

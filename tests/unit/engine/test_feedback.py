@@ -8,8 +8,8 @@ from pytest_captcha_qa import errors
 from pytest_captcha_qa.engine import events
 from pytest_captcha_qa.engine.attempt import Attempt, run_attempt
 from pytest_captcha_qa.errors import CaptchaQAError
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest
-from pytest_captcha_qa.model.form import Answer
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.testing import Bench, ScriptedDriver, accepted, refused
 

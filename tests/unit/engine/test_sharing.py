@@ -21,9 +21,10 @@ from pytest_captcha_qa.errors import (
     TargetUnavailable,
     UnknownName,
 )
+from pytest_captcha_qa.model.answer import Answer
 from pytest_captcha_qa.model.attempt import AttemptRequest, Fault, Result
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Answer, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import VerifySpec, VerifyVia
 from pytest_captcha_qa.model.record import AttemptLine
 from pytest_captcha_qa.testing import BASE_URL, Bench, form, refused, solution
 

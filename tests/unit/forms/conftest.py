@@ -10,8 +10,9 @@ import pytest
 
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ScopeDenied, TransportError
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import FormSpec, Rule
+from pytest_captcha_qa.model.form import FormSpec
 from pytest_captcha_qa.model.url import Origin, Url
 from pytest_captcha_qa.scope import ScopeGrant, fake_grant
 from pytest_captcha_qa.transport import NO_PAYLOAD, Payload, Reply

@@ -16,8 +16,9 @@ from pytest_captcha_qa.errors import (
     UnknownName,
 )
 from pytest_captcha_qa.forms.page import HttpFormDriver
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import CsrfSpec, Encoding, Rule, SubmitSpec, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import CsrfSpec, Encoding, SubmitSpec, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 

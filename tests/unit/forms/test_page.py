@@ -18,8 +18,9 @@ from pytest_captcha_qa.errors import (
 )
 from pytest_captcha_qa.forms.page import HttpFormDriver
 from pytest_captcha_qa.forms.sending import token_values
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import EnvKind, Rule, VerifySpec, VerifyVia
+from pytest_captcha_qa.model.form import EnvKind, VerifySpec, VerifyVia
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import Evidence, OriginPattern, ScopeRules, TokenSource, check

@@ -14,8 +14,9 @@ from pytest_captcha_qa.forms.naming import describe_form
 from pytest_captcha_qa.forms.reading import read_page
 from pytest_captcha_qa.forms.scripts import SCRIPTS
 from pytest_captcha_qa.forms.widgets import WIDGETS
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import FormSpec, Rule, WidgetSpec
+from pytest_captcha_qa.model.form import FormSpec, WidgetSpec
 from pytest_captcha_qa.model.url import Url
 
 PAGES = Path(__file__).parents[3] / "fixtures" / "pages"

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_captcha_qa.engine.stop import Deadline, Stop
 from pytest_captcha_qa.errors import ScopeDenied, TransportError
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Challenge, FormSpec, Rule, VerifySpec
+from pytest_captcha_qa.model.form import Challenge, FormSpec, VerifySpec
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.scope import ScopeGrant, fake_grant
 from pytest_captcha_qa.transport import NO_PAYLOAD, Payload, Reply

@@ -6,7 +6,8 @@ import pytest
 
 from pytest_captcha_qa.engine.ports import EffectQuestion
 from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
-from pytest_captcha_qa.model.form import ConfirmSpec, Rule
+from pytest_captcha_qa.model.answer import Rule
+from pytest_captcha_qa.model.form import ConfirmSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.testing import form

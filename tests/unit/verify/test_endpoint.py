@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 import pytest
 
 from pytest_captcha_qa.errors import ConfigError, ScopeDenied, TransportError, VerifierError
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.attempt import VerifyStatus
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Rule
 from pytest_captcha_qa.model.token import Solution
 from pytest_captcha_qa.verify.endpoint import EndpointVerifier
 from pytest_captcha_qa.verify.fields import FIELDS

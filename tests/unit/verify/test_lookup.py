@@ -6,8 +6,8 @@ import pytest
 
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ScopeDenied, Stopped, TransportError, UnknownName, VerifierError
+from pytest_captcha_qa.model.answer import Rule
 from pytest_captcha_qa.model.attempt import VerifyStatus
-from pytest_captcha_qa.model.form import Rule
 from pytest_captcha_qa.verify.lookup import LookupVerifier
 
 CONTEXT = {"identity.email": "a+b/c@example.com", "run_id": "run 1", "env": "qa"}

@@ -12,8 +12,9 @@ import pytest
 from pytest_captcha_qa.engine.ports import EffectQuestion
 from pytest_captcha_qa.engine.stop import Deadline
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.model.answer import Answer, Rule
 from pytest_captcha_qa.model.captcha import CaptchaType
-from pytest_captcha_qa.model.form import Answer, ConfirmSpec, Rule
+from pytest_captcha_qa.model.form import ConfirmSpec
 from pytest_captcha_qa.model.identity import Identity
 from pytest_captcha_qa.model.url import Url
 from pytest_captcha_qa.testing import FakeGrants, form
