@@ -90,6 +90,9 @@ def _imported(kind: str) -> None:
     else:
         import duckdb  # noqa: F401
 
+        import pytest_captcha_qa.reporting.comparison.releases
+        import pytest_captcha_qa.reporting.dataset  # noqa: F401
+
 
 def main(kind: str, folder: Path) -> None:
     """Do the work once and print what it cost."""

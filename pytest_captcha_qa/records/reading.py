@@ -7,8 +7,9 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -121,6 +122,13 @@ def scan(path: Path) -> Iterator[Scanned]:
 def opened(path: Path) -> IO[bytes]:
     """Return the bytes of a record file, unpacked where its name ends in `.gz`."""
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def numbered(path: Path, wanted: Collection[int]) -> dict[int, bytes]:
+    """Return those lines of a plain file, by their numbers, counted from 1; it is not read any further."""
+    with path.open("rb") as stream:
+        lines = enumerate(islice(stream, max(wanted, default=0)), 1)
+        return {number: raw for number, raw in lines if number in wanted}
 
 
 def scan_line(number: int, raw: bytes, version: int = SCHEMA_VERSION) -> Scanned:

@@ -106,7 +106,7 @@ def test_an_ordinary_failure_beside_sound_forms_ends_1(mixed: Any) -> None:
 
 def test_the_summary_tells_form_figures_and_places(mixed: Any) -> None:
     summary = mixed.output.partition("= captcha =")[2]
-    assert re.search(r"login +turnstile +1/1 +100 % +\d+\.\d s +\d+\.\d s +1 ", summary), mixed.output
+    assert re.search(r"login +turnstile +1/1 +100 % +[0-9.]+ m?s +[0-9.]+ m?s +1 ", summary), mixed.output
     assert "environment staging · release unknown · run nightly-7" in summary
     assert "records: reports/records/staging/nightly-7.jsonl" in summary
     assert "verdict: reports/verdict.json" in summary

@@ -61,6 +61,11 @@ def lock(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
     connection.execute("SET lock_configuration = true")
 
 
+def listed(columns: Mapping[str, str]) -> str:
+    """Return columns and their types as CREATE TABLE wants them."""
+    return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+
+
 def reader(columns: Mapping[str, str]) -> str:
     """Return the query that reads the JSON lines in `$files` with these columns."""
     wanted = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())

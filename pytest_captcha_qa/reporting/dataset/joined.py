@@ -16,9 +16,7 @@ SELECT file, rowid, rest FROM staged WHERE kind = 0 AND contains(rest, '"header"
 _MOVED = "UPDATE staged SET file = s.part FROM pieces s WHERE staged.rowid BETWEEN s.first AND s.last"
 
 
-def parted(
-    connection: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[int, int, int]], number: int
-) -> dict[int, int]:
+def parted(connection: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[int, int]], number: int) -> dict[int, int]:
     """Give each part of `staged` but the first of its file a number of its own, from `number` on; return its file.
 
     `files`: the first row and the number of rows of each.

@@ -6,14 +6,14 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine
-from pytest_captcha_qa.records.reading import ENDINGS, Scanned, add_scanned, find, scan, scan_line
+from pytest_captcha_qa.records.reading import ENDINGS, Scanned, add_scanned, find, numbered, scan, scan_line
 from pytest_captcha_qa.records.runs import RunFile
 from pytest_captcha_qa.reporting.dataset import columns
 from pytest_captcha_qa.reporting.dataset.database import reader
@@ -125,14 +125,8 @@ def _taken(source: Source, pieces: Sequence[Staged], lines: Mapping[int, Sequenc
     wanted: set[int] = set()
     for found, part in zip(pieces, scanned, strict=True):
         wanted |= {*found.lost, *(() if any(one.begins for one in part) else found.told)}
-    told = _numbered(source.plain, wanted) if wanted else {}
+    told = numbered(source.plain, wanted) if wanted else {}
     return [_part(source, found, part, told) for found, part in zip(pieces, scanned, strict=True)]
-
-
-def _numbered(path: Path, wanted: Collection[int]) -> dict[int, bytes]:
-    """Return those lines of a file."""
-    with path.open("rb") as stream:
-        return {number: raw for number, raw in enumerate(stream, 1) if number in wanted}
 
 
 def _part(source: Source, found: Staged, scanned: Sequence[Scanned], told: Mapping[int, bytes]) -> Part:

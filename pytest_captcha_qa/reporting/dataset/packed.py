@@ -47,7 +47,7 @@ SELECT * EXCLUDE (rank) FROM (
 ORDER BY rank, part, line
 """
 
-_NUMBER = f"({_PARTS} + file_index * {_PER_FILE} + part)"
+_NUMBER = f"({_PARTS} + file_index * {_PER_FILE} + part)::BIGINT"
 _LINES = f"""
 CREATE VIEW packed AS SELECT *, file_index AS history, {_NUMBER} AS own
 FROM read_parquet(getvariable('packed'), union_by_name = true)

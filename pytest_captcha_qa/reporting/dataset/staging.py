@@ -1,35 +1,44 @@
 """Lines that DuckDB finds sound and reads; every other line is left to the exact reader.
 
-One pass reads the lines as they are, keeps the sound ones and hands out the rest. Of files that our own writer wrote, a
-line is taken only if every field stands where it belongs and is what it must be, by a regular expression over the whole
-line. That costs as much as reading; where there is more than `PROVEN` bytes, one line in sixteen is looked at so and
-all others by their outline, and one that fails has everything looked at. `foreign` says how other lines are proved.
+One pass reads the lines as they are, parses each, keeps the sound ones and hands out the rest. Looking at a line field
+by field costs more than reading it. Of more than `PROVEN` bytes it is a sample that is looked at so, and of the others
+what came out empty; one of the sample that is wrong has everything looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.records.reading import LINE_LIMIT
-from pytest_captcha_qa.reporting.dataset import columns, foreign
+from pytest_captcha_qa.reporting.dataset import columns, proof, shared, values
+from pytest_captcha_qa.reporting.dataset.database import listed
 from pytest_captcha_qa.reporting.dataset.joined import parted
 
 if TYPE_CHECKING:
     import duckdb
 
-PROVEN = 64 << 20
-_SAMPLED = f"substr(l, {columns.ID_START}, 1) = '0'"  # one id in sixteen
+# Bytes up to which each line is looked at field by field. Of more it is one in 1 + `SAMPLE` for each so many bytes,
+# which makes always about as many.
+PROVEN = 16 << 20
+SAMPLE = 4
 _LINES = f"""
 read_csv($files, columns = {{'l': 'VARCHAR'}}, header = false, auto_detect = false, delim = '\x01', quote = '',
     escape = '', comment = '', nullstr = '\x02', strict_mode = false, ignore_errors = true,
     max_line_size = {LINE_LIMIT})
 """
 # Each file that is read at once takes memory of its own until all of them are.
-_AT_ONCE = 256
-_NO_LINES = "(SELECT 0 AS file_index, NULL::VARCHAR AS l WHERE false)"
+_AT_ONCE = 512
+_ROW = {
+    "file": "INTEGER",
+    "kind": "TINYINT",
+    "size": "INTEGER",
+    "id_hash": "UBIGINT",
+    "rest": "VARCHAR",
+    "shared": "UBIGINT",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +70,20 @@ class Staged:
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """How lines are read: with all fields, each proved by itself, and whether those of other programs are too."""
-
-    wide: bool
-    strict: bool
-    foreign: bool
-
-
 def stage(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool) -> list[Staged]:
-    """Make the table `staged` of these files, one row a line in their order, and return what each of them holds.
+    """Make the tables `staged` and `shared` of these files, and return what each of them holds.
 
-    `wide`: with every field of an attempt, else with those that are asked for all the time.
+    `staged` has one row a line, in their order; what attempts share is in `shared`. `wide`: with every field of an
+    attempt, else with those that are asked for all the time.
     """
     sizes = [_size(path) for path in files]
-    how = _How(wide, sum(size for size, _ in sizes) <= PROVEN, any(map(foreign.is_foreign, files)))
-    _create(connection, files, how)
-    if not how.foreign and connection.execute(_LEFT).fetchall()[0][0] > foreign.FEW:
-        how = replace(how, foreign=True)
-        _create(connection, files, how)
-    if not how.strict and connection.execute("SELECT count(*) FILTER (suspect) FROM staged").fetchall()[0][0]:
-        _create(connection, files, replace(how, strict=True))
-    return _summed_up(connection, sizes)
+    one_in = 1 + sum(size for size, _ in sizes) // PROVEN * SAMPLE
+    _create(connection, files, wide=wide, one_in=one_in)
+    if connection.execute("SELECT count(*) FILTER (kind < 0) FROM staged").fetchall()[0][0]:
+        _create(connection, files, wide=wide, one_in=1)
+    held = _held(connection, sizes)
+    shared.create(connection, {index: (files[index], one.first_row) for index, one in held.items() if one.whole})
+    return _summed_up(connection, sizes, held)
 
 
 def rest(connection: duckdb.DuckDBPyConnection, files: Sequence[Staged]) -> dict[int, list[Rest]]:
@@ -104,23 +104,40 @@ def _size(path: Path) -> tuple[int, bool]:
         return size, stream.read(1) == b"\n"
 
 
-def _summed_up(connection: duckdb.DuckDBPyConnection, sizes: Sequence[tuple[int, bool]]) -> list[Staged]:
-    files = {row[0]: row[1:] for row in connection.execute(_FILES).fetchall()}
-    owners = parted(connection, files, len(sizes))
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The rows of a file."""
+
+    first_row: int
+    lines: int
+    whole: bool
+
+
+def _held(connection: duckdb.DuckDBPyConnection, sizes: Sequence[tuple[int, bool]]) -> dict[int, _Held]:
+    """Return the rows of each file that is not empty."""
+    # DuckDB's lines are counted with their ends, which the last one need not have.
+    return {
+        file: _Held(first_row, lines, held == sizes[file][0] + (not sizes[file][1]))
+        for file, first_row, lines, held in connection.execute(_FILES).fetchall()
+    }
+
+
+def _summed_up(
+    connection: duckdb.DuckDBPyConnection, sizes: Sequence[tuple[int, bool]], held: Mapping[int, _Held]
+) -> list[Staged]:
+    owners = parted(connection, {file: (one.first_row, one.lines) for file, one in held.items()}, len(sizes))
     parts = {row[0]: row[1:] for row in connection.execute(_PARTS).fetchall()}
     lost = _lost(connection, [part for part, (_, paired, _) in parts.items() if not paired])
     found = []
     for part in [*range(len(sizes)), *owners]:
         index = owners.get(part, part)
-        first_row, lines, held = files.get(index, (0, 0, 0))
-        attempts, _, told = parts.get(part, (0, True, ()))
         size, ended = sizes[index]
-        # DuckDB's lines are counted with their ends, which the last one need not have.
-        whole = held == (size if ended or not size else size + 1)
+        file = held.get(index, _Held(0, 0, not size))
+        attempts, _, told = parts.get(part, (0, True, ()))
         missing, first = (
-            tuple(row - first_row + 1 for row in rows if row is not None) for rows in (lost.get(part, ()), told)
+            tuple(row - file.first_row + 1 for row in rows if row is not None) for rows in (lost.get(part, ()), told)
         )
-        found.append(Staged(index, part, whole, first_row, lines, attempts, missing, first, ended))
+        found.append(Staged(index, part, file.whole, file.first_row, file.lines, attempts, missing, first, ended))
     return found
 
 
@@ -147,65 +164,56 @@ SELECT file, rowid FROM staged s WHERE kind = 2 AND list_contains($parts, file) 
     FROM staged a WHERE a.kind = 1 AND a.file = s.file AND a.id_hash = s.id_hash)
 ORDER BY rowid
 """
-_LEFT = f"SELECT count(*) FILTER ({foreign.claimed('rest')}) FROM staged WHERE kind = 0"
 
 
-def _create(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], how: _How) -> None:
-    connection.execute(f"CREATE OR REPLACE TABLE staged AS {_query(_NO_LINES, how)}", {"first": 0})
-    insert = f"INSERT INTO staged {_query(_LINES, how)}"
+def _create(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool, one_in: int) -> None:
+    import duckdb
+
+    try:
+        _insert(connection, files, wide=wide, one_in=one_in, tried=False)
+    except duckdb.InvalidInputException:
+        # One line that ends as JSON does and is none: to allow for such ones costs an eighth more.
+        _insert(connection, files, wide=wide, one_in=one_in, tried=True)
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool, one_in: int, tried: bool
+) -> None:
+    fields = columns.own(wide=wide)
+    connection.execute(f"CREATE OR REPLACE TABLE staged ({listed(_ROW | fields)})")
+    insert = f"INSERT INTO staged {_query(fields, one_in=one_in, maybe='TRY' if tried else '')}"
     for first in range(0, len(files), _AT_ONCE):
         given = [str(path) for path in files[first : first + _AT_ONCE]]
         connection.execute(insert, {"files": given, "first": first})
 
 
-def _query(source: str, how: _How) -> str:
-    """Return the query of the lines; likely: 1 and 2 as our writer writes them, 3 and 4 as any program may."""
-    kept = _kept(wide=how.wide)
-    step = foreign.steps(kept, strict=how.strict) if how.foreign else _steps(kept, how)
-    fields = ", ".join(f'{value} AS "{name}"' for name, value in step.fields.items())
+def _query(fields: Mapping[str, str], *, one_in: int, maybe: str) -> str:
+    """Return the query of the lines: kind 1 are attempts, 2 started lines, 0 is for the exact reader.
+
+    -1: it is of the sample and not what it looks like, so that every line has to be looked at.
+    """
+    parsed = values.structure({**proof.JUDGED, **columns.shared(), **fields})
+    kept = ", ".join(f'{values.value(name, sql)} AS "{name}"' for name, sql in fields.items())
     return f"""
-    WITH lines AS (SELECT (file_index + $first)::INTEGER AS file, l FROM {source}),
-    kinds AS (SELECT file, l, CASE {step.likely} ELSE 0 END::TINYINT AS likely FROM lines),
-    parsed AS (SELECT file, l, likely, {step.parsed} FROM kinds),
-    typed AS (SELECT *, {step.typed} FROM parsed),
-    sorted AS (SELECT *, CASE {step.kind} ELSE 0 END::TINYINT AS kind FROM typed)
-    SELECT file, kind, (strlen(l) + 1)::INTEGER AS size, CASE WHEN kind > 0 THEN {step.id_hash} END AS id_hash,
-        CASE WHEN kind = 0 THEN l END AS rest, {step.suspect} AS suspect, {fields}
-    FROM sorted
+    WITH lines AS (SELECT (file_index + $first)::INTEGER AS file, l, {_ENDS} AS ends, ends AND {_BEGINS} AS begins
+        FROM {_LINES}),
+    parsed AS (SELECT file, l, begins,
+        {maybe}(json_transform(CASE WHEN ends AND NOT begins THEN l END, '{parsed}')) AS f,
+        CASE WHEN begins THEN {maybe}(json_extract_string(l, '$.id')) END AS begun FROM lines),
+    named AS (SELECT *, coalesce(begun, f.id) AS id, hash(id) AS id_hash FROM parsed),
+    asked AS (SELECT *, {proof.is_attempt()} AS attempt, {proof.is_started("begins")} AS started,
+        {proof.has_empty()} AS has_empty FROM named),
+    sorted AS (SELECT *, CASE WHEN attempt THEN 1 WHEN started THEN 2 ELSE 0 END::TINYINT AS likely FROM asked),
+    looked_at AS (SELECT *, {proof.proved(one_in)} AS proved FROM sorted),
+    judged AS (SELECT *, CASE WHEN proved IS NULL THEN likely WHEN {proof.is_suspect(one_in)} THEN -1
+        WHEN proved THEN likely ELSE 0 END::TINYINT AS kind FROM looked_at)
+    SELECT file, kind, (strlen(l) + 1)::INTEGER AS size, id_hash, CASE WHEN kind = 0 THEN l END AS rest,
+        {shared.KEY} AS shared, {kept}
+    FROM judged
     """
 
 
-def _steps(kept: Mapping[str, str], how: _How) -> foreign.Steps:
-    """Return how our own lines are found and read."""
-    return foreign.Steps(
-        likely=f"""
-            WHEN starts_with(l, '{{"$type":"attempt"') AND {_looks_right("attempt", how)} THEN 1
-            WHEN starts_with(l, '{{"$type":"started"') AND {_looks_right("started", how)} THEN 2""",
-        parsed=f"CASE likely WHEN 1 THEN TRY(json_transform(l, '{foreign.structure(kept)}')) END AS a",
-        typed="NULL AS types",
-        kind="WHEN likely = 1 AND a IS NOT NULL THEN 1 WHEN likely = 2 THEN 2",
-        id_hash=f"hash(substr(l, {columns.ID_START}, {columns.ID_LENGTH}))",
-        suspect=_suspicion(how),
-        fields={name: f'a."{name}"' for name in kept},
-    )
-
-
-def _kept(*, wide: bool) -> Mapping[str, str]:
-    fields = columns.ATTEMPT.items()
-    types = {name: column.sql if wide else column.asked for name, column in fields}
-    return {name: sql for name, sql in types.items() if sql is not None}
-
-
-def _looks_right(kind: str, how: _How) -> str:
-    if how.strict:
-        return f"strlen(l) <= {columns.LONGEST} AND regexp_full_match(l, $re${columns.pattern(kind)}$re$)"
-    return f"strlen(l) <= {columns.LONGEST} AND l LIKE $like${columns.outline(kind)}$like$"
-
-
-def _suspicion(how: _How) -> str:
-    if how.strict:
-        return "false"
-    either = f"{columns.pattern('attempt')}|{columns.pattern('started')}"
-    # Only WHEN looks at the next condition for those alone that the first one holds for.
-    return f"""CASE WHEN kind > 0 AND {_SAMPLED} AND NOT regexp_full_match(l, $re${either}$re$)
-        THEN true ELSE false END"""
+# A line that was cut off does not end so; others that are no JSON are rare.
+_ENDS = "(ends_with(l, '}') OR ends_with(l, ' '))"
+# Started lines of most programs are known by that, and need not be parsed whole.
+_BEGINS = """starts_with(l, '{"$type":"started"')"""

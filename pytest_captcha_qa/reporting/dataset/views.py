@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.records.lines import STAGES
 from pytest_captcha_qa.records.runs import CHANGED
-from pytest_captcha_qa.reporting.dataset.columns import ASKED_STAGES, ATTEMPT
+from pytest_captcha_qa.reporting.dataset.columns import ASKED_STAGES, ATTEMPT, SHARED, Kept
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,7 +78,11 @@ _SHOWN: Mapping[str, str] = {
 
 def _attempts(source: str, line: str, *, wide: bool) -> str:
     """Return the query of the attempts in one table."""
-    names = [name for name, column in ATTEMPT.items() if (wide or column.asked) and name not in ("error", "seconds")]
+    names = [
+        name
+        for name, column in ATTEMPT.items()
+        if (wide or column.kept is not Kept.SELDOM) and name not in ("error", "seconds")
+    ]
     shown = [f"{_SHOWN.get(name, f'l.{name}')} AS {name}" for name in dict.fromkeys([*names, "run_id"])]
     stages = [f'l.seconds."{stage}" AS "{stage}"' for stage in (STAGES if wide else ASKED_STAGES)]
     errors = [f"l.error.{name} AS error_{name}" for name in (("code", "message") if wide else ("code",))]
@@ -90,9 +94,14 @@ def _attempts(source: str, line: str, *, wide: bool) -> str:
     """
 
 
+_TAKEN = "FROM staged s JOIN shared c USING (shared) WHERE s.kind = 1"
+
+
 def attempts(*, wide: bool) -> str:
     """Return the query of all attempts, wherever they are kept."""
-    taken = "(SELECT *, rowid AS row, file AS part FROM staged WHERE kind = 1)"
+    # Of an error that is shared by many attempts its code is known.
+    common = "c.* EXCLUDE (shared, error)" if wide else "c.* EXCLUDE (shared)"
+    taken = f"(SELECT s.*, {common}, s.rowid AS row, s.file AS part {_TAKEN})"
     packed = "(SELECT * EXCLUDE (part), own AS part FROM packed WHERE kind = 'attempt')"
     places = {taken: "l.row - r.first_row + 1", "odd_lines": "l.line", packed: "l.line"}
     return " UNION ALL ".join(_attempts(source, line, wide=wide) for source, line in places.items())
@@ -114,20 +123,20 @@ def create_attempts(connection: duckdb.DuckDBPyConnection, *, wide: bool) -> Non
     connection.execute(POSITIVE)
 
 
-_OF_STAGED = ", ".join(f's."{name}"' for name in ATTEMPT)
+_OF_STAGED = ", ".join(f'{"c" if name in SHARED else "s"}."{name}"' for name in ATTEMPT)
 _FIELDS = ", ".join(f'"{name}"' for name in ATTEMPT)
 # Every attempt as its line tells it, for history.
 LINES = f"""
 SELECT s.file AS part, s.rowid - p.first_row + 1 AS line, true AS recorded, {_OF_STAGED}
-FROM staged s JOIN parts p ON p.part = s.file WHERE s.kind = 1
+FROM staged s JOIN shared c USING (shared) JOIN parts p ON p.part = s.file WHERE s.kind = 1
 UNION ALL SELECT part, line, recorded, {_FIELDS} FROM odd_lines
 UNION ALL SELECT own, line, recorded, {_FIELDS} FROM packed WHERE kind = 'attempt'
 """
 
 # What the facts of runs are made of.
-_LINES = """
+_LINES = f"""
 CREATE VIEW attempt_lines AS
-SELECT file AS part, rowid AS line, ts, release, outcome FROM staged WHERE kind = 1
+SELECT s.file AS part, s.rowid AS line, s.ts, c.release, c.outcome {_TAKEN}
 UNION ALL SELECT part, line, ts, release, outcome FROM odd_lines
 UNION ALL SELECT own, line, ts, release, outcome FROM packed WHERE kind = 'attempt'
 """

@@ -120,8 +120,7 @@ def typical(runs: Samples) -> float:
 
     No outlier moves it, and where times come in the steps of a polling interval it does not jump as a median does.
     """
-    values = np.concatenate(runs)
-    return float(stats.trim_mean(values, _TRIMMED).item())
+    return float(stats.trim_mean(np.concatenate(runs), _TRIMMED).item())
 
 
 def adjust(p_values: Sequence[float]) -> list[float]:

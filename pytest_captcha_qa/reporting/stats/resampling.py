@@ -63,15 +63,16 @@ def chance_by_runs(baseline: Floats, candidate: Floats) -> Chance:
         return _NONE
     count, chosen = len(runs), len(candidate)
     seen = np.r_[np.zeros(len(baseline)), np.ones(chosen)][np.newaxis]
-    statistic = float(_studentised(seen, centred, runs[:, 1])[0])
+    statistic = float(_studentised(seen, chosen, centred, runs[:, 1])[0])
     labels = _labellings(count, chosen)
     if comb(count, chosen) > MOST_EXACT:
-        glance = _chance(_studentised(labels[:_GLANCE], centred, runs[:, 1]), statistic, chosen, count)
+        few = _studentised(labels[:_GLANCE], chosen, centred, runs[:, 1])
+        glance = _chance(few, statistic, chosen, count)
         if glance.p > _NOT_RARE:
             # Few draws know of no small chance, but a large one they do.
             least = least_chance(len(baseline), chosen)
             return glance if glance.reachable > _LARGE else Chance(glance.p, least)
-    return _chance(_studentised(labels, centred, runs[:, 1]), statistic, chosen, count)
+    return _chance(_studentised(labels, chosen, centred, runs[:, 1]), statistic, chosen, count)
 
 
 def _chance(dealt: Floats, statistic: float, chosen: int, count: int) -> Chance:
@@ -99,21 +100,20 @@ def _in_order(runs: Floats) -> Floats:
     return runs[np.lexsort(runs.T)]
 
 
-def _studentised(chosen: Any, value: Floats, weight: Floats) -> Floats:
-    """Return for each row of `chosen` (1: candidate) the difference of the means in units of its standard error."""
+def _studentised(labels: Any, chosen: int, value: Floats, weight: Floats) -> Floats:
+    """Return for each row, in which `chosen` are 1 (candidate), the difference of the means over its standard error."""
     squared = weight * weight
     parts = np.column_stack([weight, weight * value, squared, squared * value, squared * value * value])
-    inside = chosen @ parts
+    inside = labels @ parts
     outside = parts.sum(axis=0) - inside
-    count = np.asarray(chosen.sum(axis=1))
-    mean, variance = _mean_and_variance(inside, count)
-    other, other_variance = _mean_and_variance(outside, len(value) - count)
+    mean, variance = _mean_and_variance(inside, chosen)
+    other, other_variance = _mean_and_variance(outside, len(value) - chosen)
     least = 1e-12 * float(np.square(value).mean())
     result: Floats = (mean - other) / np.sqrt(variance + other_variance + least)
     return result
 
 
-def _mean_and_variance(parts: Floats, runs: Floats) -> tuple[Floats, Floats]:
+def _mean_and_variance(parts: Floats, runs: int) -> tuple[Floats, Floats]:
     """Return the weighted mean of each row and its variance as that of a ratio over independent runs."""
     weight, weighted, squared, once, twice = parts.T
     mean = weighted / weight

@@ -102,7 +102,7 @@ def test_queries_reach_nothing_but_the_records(tmp_path: Path):
 
 def test_fields_that_are_seldom_asked_for_come_when_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "WIDE", 0)
-    monkeypatch.setattr(staging, "PROVEN", 0)
+    monkeypatch.setattr(staging, "PROVEN", 1 << 10)
     write_run(tmp_path, "r1", ids=IDS[:2])
     (tmp_path / "copy.jsonl").write_bytes((tmp_path / "staging" / "r1.jsonl").read_bytes())
 
