@@ -17,7 +17,7 @@ from pytest_captcha_qa.records.jsonl import safe_name
 from pytest_captcha_qa.records.runs import MADE
 from pytest_captcha_qa.reporting.dataset import packed, views
 from pytest_captcha_qa.reporting.dataset.copies import drop_copies
-from pytest_captcha_qa.reporting.dataset.database import connect, write
+from pytest_captcha_qa.reporting.dataset.database import connect, literal, write
 from pytest_captcha_qa.reporting.dataset.loading import load, plain_sources, sorted_out
 from pytest_captcha_qa.reporting.dataset.sieve import Sieve
 from pytest_captcha_qa.reporting.drafts import draft_of, drop_abandoned
@@ -181,7 +181,7 @@ def _compare(connection: duckdb.DuckDBPyConnection, new: Path, path: Path) -> No
         RecordError: it does not hold what it was made of, each row as often.
     """
     wanted = connection.execute(_sum(packed.ROWS)).fetchall()
-    if connection.execute(_sum("SELECT * FROM read_parquet($file)"), {"file": str(new)}).fetchall() != wanted:
+    if connection.execute(_sum("SELECT * FROM read_parquet($file)"), {"file": literal(new)}).fetchall() != wanted:
         raise RecordError(f"the history {path} was not written: read back, it is not what the records tell")
 
 

@@ -24,7 +24,7 @@ from pytest_captcha_qa.records.failures import failures_folder
 from pytest_captcha_qa.records.jsonl import safe_name
 from pytest_captcha_qa.records.reading import opened, scan
 from pytest_captcha_qa.reporting.dataset import packed
-from pytest_captcha_qa.reporting.dataset.database import connect, write
+from pytest_captcha_qa.reporting.dataset.database import connect, literal, write
 from pytest_captcha_qa.reporting.dataset.loading import sorted_out
 from pytest_captcha_qa.reporting.dataset.sieve import Part, by_writer
 from pytest_captcha_qa.reporting.drafts import draft_of, drop_abandoned
@@ -173,7 +173,7 @@ def _look_into_history(history: Sequence[Path], found: Traces, ids: set[str]) ->
     with tempfile.TemporaryDirectory(prefix="captcha-qa-") as folder, connect(Path(folder), "512MB") as connection:
         for path in history:
             packed.check(connection, path)
-            asked = {"file": str(path), "run": found.run_id}
+            asked = {"file": literal(path), "run": found.run_id}
             rows = connection.execute(_COUNT, asked).fetchall()[0][1]
             if rows:
                 found.history[path] = rows
@@ -184,7 +184,7 @@ def _look_into_history(history: Sequence[Path], found: Traces, ids: set[str]) ->
 
 def _without_rows(path: Path, run_id: str) -> None:
     new = draft_of(path)
-    asked = {"file": str(path), "run": run_id}
+    asked = {"file": literal(path), "run": run_id}
     try:
         with tempfile.TemporaryDirectory(prefix="captcha-qa-") as folder, connect(Path(folder), "512MB") as connection:
             everything, gone = connection.execute(_COUNT, asked).fetchall()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from errno import EIO
 from pathlib import Path
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _MISSING = "reading history needs DuckDB; install it with: pip install 'pytest-captcha-qa[gate]'"
+_SIGNS = re.compile(r"[*?[]")
 
 
 def connect(folder: Path, memory: str) -> duckdb.DuckDBPyConnection:
@@ -56,9 +58,15 @@ def write(connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping
 
 def lock(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
     """From here on no query reads a file but these, writes one, loads an extension or changes a setting."""
-    connection.execute("SET allowed_paths = $files", {"files": [str(path) for path in files]})
+    allowed = [form for path in files for form in {str(path), literal(path)}]
+    connection.execute("SET allowed_paths = $files", {"files": allowed})
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def literal(path: Path) -> str:
+    """Return a path as a query that reads files must be given it: DuckDB takes `*`, `?` and `[` for a pattern."""
+    return _SIGNS.sub(r"[\g<0>]", str(path))
 
 
 def listed(columns: Mapping[str, str]) -> str:

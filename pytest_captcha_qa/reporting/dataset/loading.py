@@ -16,7 +16,7 @@ from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine
 from pytest_captcha_qa.records.reading import ENDINGS, Scanned, add_scanned, find, numbered, scan, scan_line
 from pytest_captcha_qa.records.runs import RunFile
 from pytest_captcha_qa.reporting.dataset import columns
-from pytest_captcha_qa.reporting.dataset.database import reader
+from pytest_captcha_qa.reporting.dataset.database import literal, reader
 from pytest_captcha_qa.reporting.dataset.packed import ENDING
 from pytest_captcha_qa.reporting.dataset.sieve import ATTEMPTS, EVENTS, PARTS, Part, Sieve, by_writer
 from pytest_captcha_qa.reporting.dataset.staging import Rest, Staged, rest, stage
@@ -88,7 +88,7 @@ def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve
                     sieve.keep(part, rough)
                     rough += 1
     for table, (name, read) in _TABLES.items():
-        connection.execute(f"CREATE TABLE {table} AS {reader(read)}", {"files": [str(sieve.files[name])]})
+        connection.execute(f"CREATE TABLE {table} AS {reader(read)}", {"files": [literal(sieve.files[name])]})
 
 
 def _staged(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool) -> list[Staged]:

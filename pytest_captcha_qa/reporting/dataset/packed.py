@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.reporting.dataset.columns import ATTEMPT, PART
+from pytest_captcha_qa.reporting.dataset.database import literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,7 +86,7 @@ def add_packed(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
     """
     for path in files:
         check(connection, path)
-    connection.execute("SET VARIABLE packed = $files", {"files": [str(path) for path in files]})
+    connection.execute("SET VARIABLE packed = $files", {"files": [literal(path) for path in files]})
     connection.execute(_LINES if files else _NONE)
     if not files:
         return set()
@@ -115,7 +116,7 @@ def check(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
     query = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?"
     try:
-        found = connection.execute(query, [str(path), MARK]).fetchall()
+        found = connection.execute(query, [literal(path), MARK]).fetchall()
     except duckdb.Error:
         raise ConfigError(f"the history file {path} cannot be read; it is damaged or no Parquet file") from None
     if not found:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.records.reading import LINE_LIMIT
 from pytest_captcha_qa.reporting.dataset import columns, proof, shared, values
-from pytest_captcha_qa.reporting.dataset.database import listed
+from pytest_captcha_qa.reporting.dataset.database import listed, literal
 from pytest_captcha_qa.reporting.dataset.joined import parted
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def stage(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide:
     _create(connection, files, wide=wide, one_in=one_in)
     if connection.execute("SELECT count(*) FILTER (kind < 0) FROM staged").fetchall()[0][0]:
         _create(connection, files, wide=wide, one_in=1)
-    held = _held(connection, sizes)
+    held = _held(connection, files, sizes)
     shared.create(connection, {index: (files[index], one.first_row) for index, one in held.items() if one.whole})
     return _summed_up(connection, sizes, held)
 
@@ -113,13 +114,21 @@ class _Held:
     whole: bool
 
 
-def _held(connection: duckdb.DuckDBPyConnection, sizes: Sequence[tuple[int, bool]]) -> dict[int, _Held]:
+def _held(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Path], sizes: Sequence[tuple[int, bool]]
+) -> dict[int, _Held]:
     """Return the rows of each file that is not empty."""
     # DuckDB's lines are counted with their ends, which the last one need not have.
     return {
-        file: _Held(first_row, lines, held == sizes[file][0] + (not sizes[file][1]))
+        file: _Held(first_row, lines, held == sizes[file][0] + (not sizes[file][1]) and not _has_returns(files[file]))
         for file, first_row, lines, held in connection.execute(_FILES).fetchall()
     }
+
+
+def _has_returns(path: Path) -> bool:
+    """Return whether a file holds carriage returns, which end a line for DuckDB wherever they stand."""
+    with path.open("rb") as stream:
+        return any(b"\r" in piece for piece in iter(partial(stream.read, 1 << 20), b""))
 
 
 def _summed_up(
@@ -154,7 +163,7 @@ _FILES = "SELECT file, min(rowid), count(*), sum(size) FROM staged GROUP BY file
 _PARTS = """
 SELECT file, count(*) FILTER (kind = 1),
     count(*) FILTER (kind = 2) = 0 OR (
-        coalesce(bit_xor(id_hash) FILTER (kind = 1), 0) = coalesce(bit_xor(id_hash) FILTER (kind = 2), 0)
+        coalesce(sum(id_hash) FILTER (kind = 1), 0) = coalesce(sum(id_hash) FILTER (kind = 2), 0)
         AND count(*) FILTER (kind = 1) = count(*) FILTER (kind = 2)),
     [min(rowid) FILTER (kind = 1), min(rowid) FILTER (kind = 2)]
 FROM staged GROUP BY file
@@ -183,7 +192,7 @@ def _insert(
     connection.execute(f"CREATE OR REPLACE TABLE staged ({listed(_ROW | fields)})")
     insert = f"INSERT INTO staged {_query(fields, one_in=one_in, maybe='TRY' if tried else '')}"
     for first in range(0, len(files), _AT_ONCE):
-        given = [str(path) for path in files[first : first + _AT_ONCE]]
+        given = [literal(path) for path in files[first : first + _AT_ONCE]]
         connection.execute(insert, {"files": given, "first": first})
 
 

@@ -108,3 +108,19 @@ def test_what_a_killed_command_left_is_erased_and_what_another_makes_is_named(
     monkeypatch.setattr("os.kill", lambda *_: (_ for _ in ()).throw(ProcessLookupError))
     compact(reports / "records")
     assert not made.exists()
+
+
+def test_history_in_a_folder_that_is_called_like_a_pattern_is_that_of_this_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(forgetting, "STILL_WRITTEN", 0.0)
+    like, other = tmp_path / "job[1]" / "records", tmp_path / "job1" / "records"
+    for records, ids in ((like, IDS[:1]), (other, IDS[1:3])):
+        for number, run in enumerate((RUN, "third")):
+            write_run(records, run, ids=[f"{run} {number} {one}" for one in ids])
+        compact(records, delete=True)
+
+    assert main(["forget", RUN, "--records", str(like)]) == 0
+    assert forgetting.traces(like, RUN).history == {}
+    assert list(forgetting.traces(like, "third").history.values()) == [3], "part, event and an attempt"
+    assert list(forgetting.traces(other, RUN).history.values()) == [4], "part, event and two attempts"

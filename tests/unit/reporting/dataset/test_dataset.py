@@ -28,6 +28,41 @@ def test_files_folders_and_patterns_whatever_they_are_called(tmp_path: Path):
         assert dataset.rows("SELECT DISTINCT run_id FROM attempts ORDER BY ALL") == [("r1",), ("r2",)]
 
 
+@pytest.mark.parametrize("wide", [0, 1 << 30])
+def test_a_name_that_looks_like_a_pattern_is_the_file_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: int
+):
+    monkeypatch.setattr(module, "WIDE", wide)
+    for number, name in enumerate(["r*", "r1", "r?", "r[1]", "[r]2", "r2"]):
+        write(tmp_path / name / "a.jsonl", header(), attempt(id=f"{number}", slug=name), footer())
+
+    with open_dataset([tmp_path]) as dataset:
+        told = dataset.rows("SELECT file, line, slug, id FROM attempts ORDER BY id")
+        assert told == [
+            (str(tmp_path / slug / "a.jsonl"), 2, slug, f"{number}")
+            for number, slug in enumerate(["r*", "r1", "r?", "r[1]", "[r]2", "r2"])
+        ]
+        assert dataset.problems == ()
+
+
+def test_a_carriage_return_that_json_allows_ends_no_line(tmp_path: Path):
+    said = [packed(line) for line in (header(), started(id="a"), attempt(id="a"), attempt(id="b"), footer(attempts=2))]
+    said[1] = said[1].replace(',"slug"', ',\r"slug"')
+    (tmp_path / "run.jsonl").write_text("".join(said), newline="")
+
+    with open_dataset([tmp_path]) as dataset:
+        assert dataset.rows("SELECT id, line FROM attempts ORDER BY id") == [("a", 3), ("b", 4)]
+        assert dataset.rows("SELECT complete, lost FROM runs") == [(True, 0)]
+        assert dataset.damaged == 0
+
+
+def test_attempts_that_were_started_twice_do_not_pass_for_others_that_were_recorded_twice(tmp_path: Path):
+    write(tmp_path / "run.jsonl", *[started(id="a")] * 2, *[attempt(id="b")] * 2)
+
+    with open_dataset([tmp_path]) as dataset:
+        assert dataset.rows("SELECT DISTINCT id, outcome FROM attempts ORDER BY id") == [("a", "lost"), ("b", "ok")]
+
+
 def test_packed_files_are_read_and_a_torn_one_is_named(tmp_path: Path):
     content = write_run(tmp_path / "source", "r1", ids=IDS[:3]).read_bytes()
     (tmp_path / "r1.jsonl.gz").write_bytes(gzip.compress(content))
