@@ -124,11 +124,11 @@ def opened(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
-def numbered(path: Path, wanted: Collection[int]) -> dict[int, bytes]:
-    """Return those lines of a plain file, by their numbers, counted from 1; it is not read any further."""
+def numbered(path: Path, wanted: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield those lines of a plain file with their numbers, counted from 1; it is not read any further."""
     with path.open("rb") as stream:
         lines = enumerate(islice(stream, max(wanted, default=0)), 1)
-        return {number: raw for number, raw in lines if number in wanted}
+        yield from ((number, raw) for number, raw in lines if number in wanted)
 
 
 def scan_line(number: int, raw: bytes, version: int = SCHEMA_VERSION) -> Scanned:

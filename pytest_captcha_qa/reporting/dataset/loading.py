@@ -125,7 +125,7 @@ def _taken(source: Source, pieces: Sequence[Staged], lines: Mapping[int, Sequenc
     wanted: set[int] = set()
     for found, part in zip(pieces, scanned, strict=True):
         wanted |= {*found.lost, *(() if any(one.begins for one in part) else found.told)}
-    told = numbered(source.plain, wanted) if wanted else {}
+    told = dict(numbered(source.plain, wanted)) if wanted else {}
     return [_part(source, found, part, told) for found, part in zip(pieces, scanned, strict=True)]
 
 

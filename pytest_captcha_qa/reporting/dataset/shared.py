@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,18 +57,20 @@ def create(connection: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[Path
         return
     connection.execute(_FILES, {"files": list(files), "rows": [first_row for _, first_row in files.values()]})
     for query, into in ((_FIRST, f"INSERT INTO shared {_KNOWN}"), (_UNKNOWN, _GIVEN_BACK)):
-        places = connection.execute(query).fetchall()
-        for first in range(0, len(places), _AT_ONCE):
-            found = dict(_lines(places[first : first + _AT_ONCE], files))
+        lines = _lines(connection.execute(query).fetchall(), files)
+        while found := dict(islice(lines, _AT_ONCE)):
             connection.execute(into, {"keys": list(found), "lines": list(found.values())})
 
 
 def _lines(places: Sequence[tuple[int, int, int]], files: Mapping[int, tuple[Path, int]]) -> Iterator[tuple[int, str]]:
-    """Yield each key with the line at its place, number and line of a file; an empty one where the file has shrunk."""
+    """Yield each key with the line at its place, number and line of a file; an empty one where the file has shrunk.
+
+    Each file is read once, however many of its lines are asked for.
+    """
     wanted: dict[int, dict[int, int]] = {}
     for key, file, number in places:
         wanted.setdefault(file, {})[number] = key
     for file, keys in wanted.items():
-        lines = numbered(files[file][0], keys)
-        for number, key in keys.items():
-            yield key, lines.get(number, b"").decode("utf-8", "replace")
+        for number, raw in numbered(files[file][0], set(keys)):
+            yield keys.pop(number), raw.decode("utf-8", "replace")
+        yield from ((key, "") for key in keys.values())

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,22 @@ def test_what_attempts_share_is_told_of_each_however_much_it_is(tmp_path: Path):
         ]
 
 
+def test_a_file_is_gone_through_once_however_much_its_attempts_do_not_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = write(tmp_path / "run.jsonl", header(), *(attempt(id=f"{n}", slug=f"form {n}") for n in range(60)))
+    gone_through: list[Path] = []
+
+    def counted(file: Path, wanted: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        gone_through.append(file)
+        return numbered(file, wanted)
+
+    monkeypatch.setattr(shared, "numbered", counted)
+    with open_dataset([path]) as dataset:
+        assert dataset.rows("SELECT count(DISTINCT slug) FROM attempts") == [(60,)]
+    assert gone_through == [path]
+
+
 def test_a_word_that_is_none_of_its_enumeration_is_named(tmp_path: Path):
     said = [attempt(id=f"{n}", outcome="fine" if n in (3, 50) else "ok") for n in range(60)]
     write(tmp_path / "run.jsonl", header(), *said)
@@ -44,7 +60,7 @@ def test_a_word_that_is_none_of_its_enumeration_is_named(tmp_path: Path):
 def test_a_file_that_changes_while_it_is_read_is_read_as_it_is_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = write(tmp_path / "run.jsonl", header(), *(attempt(id=f"{n}", slug="before") for n in range(3)))
 
-    def changed(file: Path, wanted: Collection[int]) -> dict[int, bytes]:
+    def changed(file: Path, wanted: Collection[int]) -> Iterator[tuple[int, bytes]]:
         write(path, header(), *(attempt(id=f"{n}", slug="after") for n in range(2)))
         return numbered(file, wanted)
 
