@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_captcha_qa.reporting.dataset import packed, views
 from pytest_captcha_qa.reporting.dataset.copies import drop_copies
 from pytest_captcha_qa.reporting.dataset.database import connect, lock
-from pytest_captcha_qa.reporting.dataset.loading import Source, load, plain_sources, sorted_out
+from pytest_captcha_qa.reporting.dataset.loading import load, plain_sources, sorted_out
 from pytest_captcha_qa.reporting.dataset.sieve import Sieve
-from pytest_captcha_qa.reporting.dataset.staging import stage
+from pytest_captcha_qa.reporting.dataset.widening import widen
 
 if TYPE_CHECKING:
     import duckdb
@@ -100,17 +100,11 @@ def _opened(sources: Sequence[Path], connection: duckdb.DuckDBPyConnection, fold
     plain = plain_sources(lines, folder)
     found = Sieve(folder)
     wide = sum(source.plain.stat().st_size for source in plain) <= WIDE
-    load(connection, plain, found, wide=wide)
+    staged = load(connection, plain, found, wide=wide)
     packed.add_packed(connection, history)
     copies = drop_copies(connection)
     found.problems += [f"{file}: its attempts stand in other files too; they are counted once" for file in copies]
     views.create(connection, wide=wide)
     lock(connection, [*history, *(source.plain for source in plain)])
-    return Dataset(connection, folder, found, None if wide else partial(_widen, connection, plain))
-
-
-def _widen(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
-    """Read the attempts again, with every field."""
-    stage(connection, [source.plain for source in sources], wide=True)
-    drop_copies(connection)
-    views.create_attempts(connection, wide=True)
+    widened = partial(widen, connection, [source.plain for source in plain], staged)
+    return Dataset(connection, folder, found, None if wide else widened)

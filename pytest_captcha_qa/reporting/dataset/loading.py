@@ -65,8 +65,8 @@ def _unpacked(path: Path, place: Path) -> Path:
     return place
 
 
-def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve: Sieve, *, wide: bool) -> None:
-    """Make the tables `staged`, `parts`, `odd_lines` and `event_lines`.
+def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve: Sieve, *, wide: bool) -> list[Staged]:
+    """Make the tables `staged`, `parts`, `odd_lines` and `event_lines`; return what DuckDB took.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -89,6 +89,7 @@ def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve
                     rough += 1
     for table, (name, read) in _TABLES.items():
         connection.execute(f"CREATE TABLE {table} AS {reader(read)}", {"files": [literal(sieve.files[name])]})
+    return staged
 
 
 def _staged(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide: bool) -> list[Staged]:
@@ -97,7 +98,7 @@ def _staged(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wid
 
     try:
         return stage(connection, files, wide=wide)
-    except duckdb.Error:
+    except (duckdb.Error, OSError):
         stage(connection, (), wide=wide)
         return [Staged(index, index, False, 0, 0, 0, (), (), False) for index in range(len(files))]
 

@@ -30,16 +30,16 @@ SELECT key AS shared, {_FIELDS} FROM parsed WHERE key = {KEY} AND {proof.shares_
 # Of each row an attempt that stands as near to the beginning of its file as any, and where that is.
 _FIRST = """
 SELECT shared, arg_min(file, row - first_row), min(row - first_row) + 1
-FROM (SELECT rowid AS row, * FROM staged WHERE kind = 1) JOIN whole_files USING (file)
+FROM (SELECT rowid AS row, * FROM staged WHERE kind = 1) JOIN read_files USING (file)
 GROUP BY shared
 """
 _FILES = """
-CREATE OR REPLACE TEMP TABLE whole_files AS
+CREATE OR REPLACE TEMP TABLE read_files AS
 SELECT unnest($files::INTEGER[]) AS file, unnest($rows::BIGINT[]) AS first_row
 """
 _UNKNOWN = """
 SELECT row, file, row - first_row + 1
-FROM (SELECT rowid AS row, * FROM staged WHERE kind = 1) ANTI JOIN shared USING (shared) JOIN whole_files USING (file)
+FROM (SELECT rowid AS row, * FROM staged WHERE kind = 1) ANTI JOIN shared USING (shared) JOIN read_files USING (file)
 """
 _GIVEN_BACK = """
 UPDATE staged SET kind = 0, rest = l

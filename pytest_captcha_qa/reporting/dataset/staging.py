@@ -83,7 +83,8 @@ def stage(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, wide:
     if connection.execute("SELECT count(*) FILTER (kind < 0) FROM staged").fetchall()[0][0]:
         _create(connection, files, wide=wide, one_in=1)
     held = _held(connection, files, sizes)
-    shared.create(connection, {index: (files[index], one.first_row) for index, one in held.items() if one.whole})
+    # Also of those that grow meanwhile: what was there before may be wanted of them.
+    shared.create(connection, {index: (files[index], one.first_row) for index, one in held.items()})
     return _summed_up(connection, sizes, held)
 
 

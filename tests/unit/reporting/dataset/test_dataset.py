@@ -9,6 +9,7 @@ import pytest
 
 from history.lines import IDS, attempt, footer, header, packed, started, write, write_run
 from pytest_captcha_qa.errors import ConfigError
+from pytest_captcha_qa.records.reading import numbered
 from pytest_captcha_qa.reporting.dataset import dataset as module
 from pytest_captcha_qa.reporting.dataset import open_dataset, staging
 
@@ -61,6 +62,41 @@ def test_attempts_that_were_started_twice_do_not_pass_for_others_that_were_recor
 
     with open_dataset([tmp_path]) as dataset:
         assert dataset.rows("SELECT DISTINCT id, outcome FROM attempts ORDER BY id") == [("a", "lost"), ("b", "ok")]
+
+
+@pytest.mark.parametrize("whose", ["ra", "rc"], ids=["more lines", "another header"])
+def test_a_file_that_has_grown_since_is_told_of_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    monkeypatch.setattr(module, "WIDE", 0)
+    of = {run: [attempt(id=f"{run}{n}", run_id=run) for n in range(3)] for run in ("ra", "rb", "rb2")}
+    path = write(tmp_path / "a.jsonl", header(run_id="ra"), *of["ra"])
+    write(tmp_path / "b.jsonl", header(run_id="rb"), *of["rb"], header(run_id="rb2"), *of["rb2"])
+
+    with open_dataset([tmp_path]) as dataset:
+        before = dataset.rows("SELECT run_id, line FROM attempts ORDER BY ALL")
+        with path.open("a") as stream:
+            begun = [header(run_id=whose)] if whose == "rc" else []
+            stream.write("".join(map(packed, [*begun, attempt(id="new", run_id=whose), attempt(id="newer")])))
+        told = dataset.rows("SELECT run_id, line, id FROM attempts ORDER BY ALL")
+        assert [row[:2] for row in told] == before
+        assert [row[2] for row in told] == [one["id"] for run in ("ra", "rb", "rb2") for one in of[run]]
+
+
+def test_a_file_that_goes_while_it_is_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.jsonl", header(), attempt())
+    monkeypatch.setattr(module, "WIDE", 0)
+    with open_dataset([path]) as dataset:
+        path.unlink()
+        with pytest.raises(ConfigError, match=r"a\.jsonl"):
+            dataset.rows("SELECT id FROM attempts")
+
+    write(path, header(), attempt())
+    monkeypatch.setattr(
+        "pytest_captcha_qa.reporting.dataset.shared.numbered", lambda *_: path.unlink() or numbered(path, [1])
+    )
+    with pytest.raises(ConfigError, match=r"a\.jsonl cannot be read"):
+        open_dataset([path])
 
 
 def test_packed_files_are_read_and_a_torn_one_is_named(tmp_path: Path):
