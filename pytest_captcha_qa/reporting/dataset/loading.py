@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 
 from pytest_captcha_qa.errors import ConfigError
 from pytest_captcha_qa.model.record import SCHEMA_VERSION, AttemptLine
-from pytest_captcha_qa.records.reading import ENDINGS, Scanned, add_scanned, find, numbered, scan, scan_line
+from pytest_captcha_qa.records.reading import (
+    ENDINGS,
+    LINE_LIMIT,
+    Scanned,
+    add_scanned,
+    find,
+    numbered,
+    opened,
+    scan,
+    scan_line,
+)
 from pytest_captcha_qa.records.runs import RunFile
 from pytest_captcha_qa.reporting.dataset import columns
 from pytest_captcha_qa.reporting.dataset.database import literal, reader
@@ -46,23 +56,35 @@ def sorted_out(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def plain_sources(paths: Iterable[Path], folder: Path) -> list[Source]:
-    """Return the files with their lines unpacked into `folder`; a damaged one stays packed, its reader names it."""
+    """Return the files with their lines unpacked into `folder`, ended by newlines only.
+
+    A damaged one stays packed, its reader names it.
+    """
     return [Source(path, _unpacked(path, folder / f"{number}.jsonl")) for number, path in enumerate(paths)]
 
 
 def _unpacked(path: Path, place: Path) -> Path:
-    if path.suffix != ".gz":
-        if not os.access(path, os.R_OK):
-            raise ConfigError(f"the record file {path} cannot be read: permission is denied")
-        return path
+    if path.suffix != ".gz" and not os.access(path, os.R_OK):
+        raise ConfigError(f"the record file {path} cannot be read: permission is denied")
     try:
-        with gzip.open(path, "rb") as packed, place.open("wb") as plain:
-            shutil.copyfileobj(packed, plain, 1 << 20)
+        if path.suffix != ".gz" and not _ends_as_windows_does(path):
+            return path
+        with opened(path) as stream, place.open("wb") as plain:
+            if path.suffix == ".gz":
+                shutil.copyfileobj(stream, plain, 1 << 20)
+            else:
+                plain.writelines(raw[:-2] + b"\n" if raw.endswith(b"\r\n") else raw for raw in stream)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         place.write_bytes(b"")
     except OSError as failure:
         raise ConfigError(f"the record file {path} cannot be read: {failure.strerror or failure}") from None
     return place
+
+
+def _ends_as_windows_does(path: Path) -> bool:
+    """Return whether the first line of a file ends in a carriage return and a newline."""
+    with path.open("rb") as stream:
+        return stream.readline(LINE_LIMIT).endswith(b"\r\n")
 
 
 def load(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source], sieve: Sieve, *, wide: bool) -> list[Staged]:

@@ -57,6 +57,19 @@ def test_a_carriage_return_that_json_allows_ends_no_line(tmp_path: Path):
         assert dataset.damaged == 0
 
 
+def test_lines_that_end_as_on_windows_are_read_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said = [packed(line) for line in (header(), started(id="a"), attempt(id="a"), started(id="b"), footer(attempts=1))]
+    (tmp_path / "run.jsonl").write_text("".join([*said, "{cut off"]), newline="\r\n")
+    monkeypatch.setattr("pytest_captcha_qa.reporting.dataset.loading.scan", None)
+
+    with open_dataset([tmp_path]) as dataset:
+        assert dataset.rows("SELECT id, outcome, line, file FROM attempts ORDER BY id") == [
+            ("a", "ok", 3, str(tmp_path / "run.jsonl")),
+            ("b", "lost", 4, str(tmp_path / "run.jsonl")),
+        ]
+        assert dataset.problems == (f"{tmp_path / 'run.jsonl'}:6: not a line of JSON, perhaps cut off",)
+
+
 def test_attempts_that_were_started_twice_do_not_pass_for_others_that_were_recorded_twice(tmp_path: Path):
     write(tmp_path / "run.jsonl", *[started(id="a")] * 2, *[attempt(id="b")] * 2)
 

@@ -111,7 +111,7 @@ raw_lines = st.one_of(
     st.builds(spoilt, lines, st.sampled_from([b",}", b', "wait": 1}', b', "id": "x"}', b', "mood": nan}', b"]", b""])),
     st.builds(lambda line: json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode(), lines),
     st.sampled_from(
-        [b"", b"   ", b"null", b"[1]", b"{", b"\xff\xfe", b'{"$type":"attempt"}', b"\x01", b"{}\r", b"\x00"]
+        [b"", b"   ", b"null", b"[1]", b"{", b"\xff\xfe", b'{"$type":"attempt"}', b"\x01", b"{}\r", b"\r", b"\x00"]
     ),
 )
 
@@ -127,7 +127,7 @@ def files(draw: st.DrawFn) -> bytes:
     content = b"\n".join(written) + b"\n"
     if draw(st.booleans()) and draw(st.booleans()):
         at = draw(st.integers(0, len(content)))
-        content = content[:at] + draw(st.sampled_from([b"", b"\n", b"#", b'"', content[at + 9 :]]))
+        content = content[:at] + draw(st.sampled_from([b"", b"\n", b"\r", b"#", b'"', content[at + 9 :]]))
     return content
 
 
