@@ -157,8 +157,9 @@ def _part(source: Source, found: Staged, scanned: Sequence[Scanned], told: Mappi
     again = [scan_line(number, told[number]) for number in {*found.lost, *found.told} if number in told]
     kept = sum(isinstance(one.line, AttemptLine) for one in again)
     part = Part(RunFile(source.path, counted=found.attempts - kept))
+    lost = frozenset(found.lost)
     for one in sorted([*scanned, *again], key=lambda one: one.number):
-        if one.number in told and one.number not in found.lost:
+        if one.number in told and one.number not in lost:
             add_scanned(part.file, one)
         else:
             part.add(one)
