@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ read_csv($files, columns = {{'l': 'VARCHAR'}}, header = false, auto_detect = fal
 """
 # Each file that is read at once takes memory of its own until all of them are.
 _AT_ONCE = 512
+_HEAD = 1 << 16
 _ROW = {
     "file": "INTEGER",
     "kind": "TINYINT",
@@ -119,17 +121,23 @@ def _held(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Path], sizes: Sequence[tuple[int, bool]]
 ) -> dict[int, _Held]:
     """Return the rows of each file that is not empty."""
-    # DuckDB's lines are counted with their ends, which the last one need not have.
-    return {
-        file: _Held(first_row, lines, held == sizes[file][0] + (not sizes[file][1]) and not _has_returns(files[file]))
-        for file, first_row, lines, held in connection.execute(_FILES).fetchall()
-    }
+    found = {}
+    for file, first_row, lines, held, broken in connection.execute(_FILES).fetchall():
+        size, ended = sizes[file]
+        # DuckDB's lines are counted with their ends, which the last one need not have.
+        whole = held == size + (not ended) and not _has_returns(files[file], size if broken else _HEAD)
+        found[file] = _Held(first_row, lines, whole)
+    return found
 
 
-def _has_returns(path: Path) -> bool:
-    """Return whether a file holds carriage returns, which end a line for DuckDB wherever they stand."""
+def _has_returns(path: Path, most: int) -> bool:
+    """Return whether the first bytes of a file hold a carriage return, which ends a line for DuckDB where it stands.
+
+    One within a line breaks it, which shows; to look for what parts sound lines the beginning of a file will do.
+    """
     with path.open("rb") as stream:
-        return any(b"\r" in piece for piece in iter(partial(stream.read, 1 << 20), b""))
+        pieces = iter(partial(stream.read, min(most, 1 << 20)), b"")
+        return any(b"\r" in piece for piece in islice(pieces, 1 + most // (1 << 20)))
 
 
 def _summed_up(
@@ -160,7 +168,11 @@ def _lost(connection: duckdb.DuckDBPyConnection, parts: Sequence[int]) -> dict[i
     return found
 
 
-_FILES = "SELECT file, min(rowid), count(*), sum(size) FROM staged GROUP BY file"
+_FILES = """
+SELECT file, min(rowid), count(*), sum(size),
+    count(*) FILTER (kind = 0 AND NOT (starts_with(rest, '{') AND ends_with(rest, '}')))
+FROM staged GROUP BY file
+"""
 _PARTS = """
 SELECT file, count(*) FILTER (kind = 1),
     count(*) FILTER (kind = 2) = 0 OR (

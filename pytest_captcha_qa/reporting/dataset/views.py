@@ -19,12 +19,18 @@ WITH homes AS (
     SELECT *, coalesce(p.env, min(p.env) OVER (PARTITION BY p.run_id)) AS home FROM parts p
 ), unknown AS (
     SELECT part FROM parts WHERE coalesce(release, '') = ''
-), told AS (
-    -- The place of the first attempt costs most, and is asked for only where the header does not say the release.
+), told AS MATERIALIZED (
+    -- The place of the first attempt costs much, and is asked for only where the header does not say the release.
     SELECT part, release, count(*) AS attempts, count(*) FILTER (outcome = 'lost') AS lost,
-        min(try_cast(ts AS TIMESTAMPTZ)) AS first_at, max(try_cast(ts AS TIMESTAMPTZ)) AS last_at,
         min((ts, line)) FILTER (part IN (FROM unknown)) AS place
     FROM attempt_lines GROUP BY ALL
+), undated AS (
+    SELECT part FROM homes
+    WHERE NOT complete OR try_cast(ts AS TIMESTAMPTZ) IS NULL OR try_cast(last_ts AS TIMESTAMPTZ) IS NULL
+), dated AS (
+    -- So do times, and a complete part lies between those of its header and its footer.
+    SELECT part, min(try_cast(ts AS TIMESTAMPTZ)) AS first_at, max(try_cast(ts AS TIMESTAMPTZ)) AS last_at
+    FROM attempt_lines WHERE part IN (FROM undated) GROUP BY part
 ), changes AS (
     SELECT h.run_id, h.home, e.data->>'$.to' AS release, (e.ts, h.position, e.line) AS place
     FROM event_lines e JOIN homes h USING (part)
@@ -38,9 +44,9 @@ WITH homes AS (
     FROM seen WHERE release <> '' GROUP BY ALL
 ), counted AS (
     SELECT h.run_id, h.home, sum(t.attempts)::BIGINT AS attempts, sum(t.lost)::BIGINT AS lost,
-        min(t.first_at) AS first_at, max(t.last_at) AS last_at,
+        min(d.first_at) AS first_at, max(d.last_at) AS last_at,
         arg_min(t.release, (t.place[1], h.position, t.place[2])) FILTER (t.release <> '') AS release
-    FROM told t JOIN homes h USING (part) GROUP BY ALL
+    FROM told t JOIN homes h USING (part) LEFT JOIN dated d USING (part) GROUP BY ALL
 )
 SELECT h.run_id, h.home AS env,
     coalesce(arg_min(h.release, h.position) FILTER (h.release <> ''), any_value(c.release), any_value(r.later))
