@@ -10,12 +10,13 @@ proves the lines, counts the lost attempts, leaves outages out and resamples by 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from peak import peak_mib
 
 ENV = "staging"
 _TIMES = ("wait", "blocked", "page", "submit", "verify")
@@ -100,17 +101,7 @@ def main(kind: str, folder: Path) -> None:
     begun, used = time.perf_counter(), time.process_time()
     found = _WORK[kind](folder)
     took, used = time.perf_counter() - begun, time.process_time() - used
-    print(json.dumps({"seconds": round(took, 3), "cpu": round(used, 3), "mib": round(_peak()), **found}))
-
-
-def _peak() -> float:
-    """Return the most memory that this process has held, in MiB."""
-    # What getrusage tells begins, on Linux, with what the parent held when it started this process.
-    status = Path("/proc/self/status")
-    if status.exists():
-        [told] = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(told.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": round(took, 3), "cpu": round(used, 3), "mib": round(peak_mib()), **found}))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ one JSON object: cores, MiB of memory, threads, and the ids of the tasks.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 import threading
 import time
@@ -19,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from peak import peak_mib
 from pytest_captcha_qa.engine.stop import Stop
 from solving.account import Account
 
@@ -52,10 +51,7 @@ def _measured(waiting: Stop) -> dict[str, Any]:
     began, used = time.monotonic(), time.process_time()
     waiting.wait(_MEASURED)
     cores = (time.process_time() - used) / (time.monotonic() - began)
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    memory = max(pages * os.sysconf("SC_PAGE_SIZE"), peak * 1024)
-    return {"cores": cores, "mib": memory / 2**20, "threads": threading.active_count()}
+    return {"cores": cores, "mib": peak_mib(), "threads": threading.active_count()}
 
 
 def _let_them_end(audit: str) -> None:
