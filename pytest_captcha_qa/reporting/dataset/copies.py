@@ -14,6 +14,7 @@ UNION ALL SELECT part, -1 - rowid, line, hash(id), recorded FROM odd_lines
 UNION ALL SELECT own, NULL, line, hash(id), recorded FROM packed WHERE kind = 'attempt' AND own IN (
     SELECT h.part FROM parts h JOIN parts p ON p.run_id = h.run_id AND p.position > 0 WHERE h.position < 0)
 """
+_LINES = "SELECT count(*) FROM parts WHERE position > 0"
 _TWICE = f"SELECT count(*) > count(DISTINCT key) FROM ({_KEYS})"
 _RANKED = f"""
 CREATE TEMP TABLE ranked AS
@@ -34,7 +35,8 @@ def drop_copies(connection: duckdb.DuckDBPyConnection) -> list[str]:
     Of an attempt, the one that was recorded stays, in history, in the part with most attempts, in a complete one, in
     the first.
     """
-    if not connection.execute(_TWICE).fetchall()[0][0]:
+    # Of history alone every attempt stands in one place.
+    if not all(connection.execute(query).fetchall()[0][0] for query in (_LINES, _TWICE)):
         return []
     connection.execute(_RANKED)
     connection.execute("UPDATE staged SET kind = 3 WHERE rowid IN (SELECT row FROM ranked WHERE place > 1)")
