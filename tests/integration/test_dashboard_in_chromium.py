@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from history.team import Team, write_history
 from pytest_captcha_qa.reporting.dashboard.asking import Asked
@@ -183,7 +183,7 @@ def test_filters_work_by_keyboard_and_stand_in_the_address(show: Callable[..., S
     shown = show("usual")
     page = shown.open()
     median = page.locator("table[data-table=times]:has(td) tbody tr:first-child td:nth-of-type(2)").last
-    over_all_forms = median.text_content()
+    over_all_forms = median.text_content() or ""
 
     page.locator("select[name=f]").focus()
     page.keyboard.type("signup")
@@ -201,8 +201,9 @@ def test_filters_work_by_keyboard_and_stand_in_the_address(show: Callable[..., S
     assert page.locator("select[name=f] option:checked").inner_text() == "signup"
 
     page.locator("button[type=reset]").click()
+    # The page answers when the browser has put the fields back.
+    expect(median).to_have_text(over_all_forms)
     shown.drawn()
-    assert median.text_content() == over_all_forms
     assert page.locator("table.matrix tbody tr:visible").count() == 3
     assert shown.is_quiet(), shown.complaints
 
