@@ -164,7 +164,7 @@ class ActiveHooks:
             self._end(session)
             left.returncode = int(session.exitstatus)
             raise
-        except BaseException:
+        except BaseException:  # whatever another plugin ends with, Ctrl-C too, records and verdict are written
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
             self._end(session)
             raise

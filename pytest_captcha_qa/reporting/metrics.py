@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_captcha_qa.model.metrics import METRICS, TIMES, Metric
+from pytest_captcha_qa.model.metrics import Metric
 from pytest_captcha_qa.model.token import OWN_SOLVES
-
-__all__ = ["METRICS", "TIMES", "Metric", "source_fits"]
 
 _OWN_SOLVES = f"source IN ({', '.join(repr(str(source)) for source in sorted(OWN_SOLVES))})"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pytest_captcha_qa.model.metrics import METRICS, TIMES, Metric
 from pytest_captcha_qa.reporting.comparison.samples import Sample, Samples, levels
 from pytest_captcha_qa.reporting.figures import Figures, Pool
-from pytest_captcha_qa.reporting.metrics import METRICS, TIMES, Metric
 from pytest_captcha_qa.reporting.stats.comparing import Compared, compare_rates, compare_times
 
 

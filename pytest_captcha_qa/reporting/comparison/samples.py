@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_captcha_qa.model.metrics import TIMES
 from pytest_captcha_qa.reporting.figures import (
     COUNTED,
     COUNTS,
@@ -20,7 +21,6 @@ from pytest_captcha_qa.reporting.figures import (
     counts_as_time,
     of_runs,
 )
-from pytest_captcha_qa.reporting.metrics import TIMES
 from pytest_captcha_qa.reporting.stats.bounds import Floats
 
 _KEY = ("release", "project", "type", "provider", "key_mode", "time_scale", "slug", "run_id")

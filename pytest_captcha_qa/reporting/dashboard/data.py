@@ -28,10 +28,11 @@ from pytest_captcha_qa.reporting.dashboard.model import (
     Tag,
     VersionRow,
 )
-from pytest_captcha_qa.reporting.dashboard.movers import movers, name_of
+from pytest_captcha_qa.reporting.dashboard.movers import movers
 from pytest_captcha_qa.reporting.dashboard.releases import UNKNOWN, Known, environments, judged, known_releases, ordered
 from pytest_captcha_qa.reporting.dataset import Dataset
 from pytest_captcha_qa.reporting.figures import Figures, Pool, figures, figures_of
+from pytest_captcha_qa.reporting.pools import named
 from pytest_captcha_qa.reporting.wording import counted
 
 MOST_RELEASES = 200
@@ -222,7 +223,7 @@ def _versions(dataset: Dataset, chosen: Sequence[Judged]) -> Iterator[VersionRow
         where = "env = ? AND release = ?"
         for part in figures(dataset, by=("worker_version",), where=where, parameters=[one.env, one.candidate]):
             tag = Tag(part.pool.env, part.pool.project, part.pool.type)
-            yield VersionRow(tag=tag, pool=name_of(part.pool), version=part.worker_version or UNKNOWN, figures=part)
+            yield VersionRow(tag=tag, pool=named(part.pool), version=part.worker_version or UNKNOWN, figures=part)
 
 
 def _badness(head: Headline) -> tuple[int, str]:

@@ -10,9 +10,9 @@ from pytest_captcha_qa.reporting.comparison.releases import Change, MetricChange
 from pytest_captcha_qa.reporting.dashboard.model import Level, Mover, Tag
 from pytest_captcha_qa.reporting.figures import Figures
 from pytest_captcha_qa.reporting.numbers import NOTHING, chance, percent, seconds
-from pytest_captcha_qa.reporting.pools import named as name_of
+from pytest_captcha_qa.reporting.pools import named
 
-__all__ = ["effect_of", "level_of", "movers", "name_of"]
+__all__ = ["effect_of", "level_of", "movers"]
 
 _SIDES = {Side.OURS: "our side", Side.PROVIDER: "provider's side", Side.BOTH: "either side"}
 _LEVELS = {Change.BETTER: Level.GOOD, Change.SAME: Level.SAME, Change.NOT_ENOUGH_DATA: Level.UNKNOWN}
@@ -43,7 +43,7 @@ def _mover(one: MetricChange) -> Mover:
         tag=Tag(one.pool.env, one.pool.project, one.pool.type, one.pool.form),
         level=level_of(one),
         word=str(one.change.value),
-        pool=name_of(one.pool),
+        pool=named(one.pool),
         what=one.metric.label,
         side=_SIDES[one.metric.side],
         baseline=_value(before, one.metric),
